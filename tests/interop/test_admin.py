@@ -1,7 +1,7 @@
-"""The admin listener gives what readers of RabbitMQ's management API read, and does what they ask.
+"""The admin listener serves clients of RabbitMQ's management API.
 
-The first user is the suite of amqp091-go, whose tests of recovery look for a connection by the name
-that its client gave it, and close it.
+The first such client is the suite of amqp091-go, whose recovery tests find a connection by the name
+set by its client, and close it.
 """
 
 import json
@@ -40,7 +40,7 @@ def imori(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Imori]:
 
 
 def connect(imori: Imori, name: str | None = None, vhost: str = "/") -> pika.BlockingConnection:
-    """A connection of pika with a name of its own."""
+    """Opens a pika connection with a name of its own."""
     assert imori.amqp is not None
     host, port = imori.amqp
     properties = {} if name is None else {"connection_name": name}
@@ -51,7 +51,7 @@ def connect(imori: Imori, name: str | None = None, vhost: str = "/") -> pika.Blo
 
 
 def named(imori: Imori, name: str) -> dict[str, Any]:
-    """The connection to which its client gave this name."""
+    """Returns the connection to which its client gave this name."""
     rows: list[dict[str, Any]] = read(imori, "/api/connections/")
     (row,) = [row for row in rows if row["client_properties"].get("connection_name") == name]
     return row
@@ -115,7 +115,7 @@ def test_a_nats_connection_is_shown_by_the_name_that_it_gives(tmp_path: Path) ->
             assert row["client_properties"] == said
             path = f"/api/connections/{segment(row['name'])}"
             assert ask(imori, path, method="DELETE").status == 204
-            # Clients that lose a connection without a word connect again.
+            # Clients reconnect if they lose a connection without an error.
             assert raw.until_closed() == b""
 
 
@@ -135,7 +135,7 @@ def test_a_client_is_told_why_an_operator_closed_it(
         channel.queue_declare("after")
     assert closed.value.reply_code == 320
     assert closed.value.reply_text == f"CONNECTION_FORCED - {reason}"
-    # It is gone once its client has said so too.
+    # It is gone once its client has also closed it.
     deadline = time.monotonic() + DEADLINE_S
     while ask(imori, path).status != 404:
         assert time.monotonic() < deadline
@@ -196,7 +196,7 @@ def test_queues_are_shown_with_what_they_hold(imori: Imori) -> None:
     with connect(imori) as connection:
         channel = connection.channel()
         arguments = {"x-max-length": 100, "x-message-ttl": 60_000, "x-overflow": "reject-publish"}
-        # It has no effect, and is shown all the same.
+        # It has no effect, but is shown.
         arguments["x-queue-mode"] = "lazy"
         channel.queue_declare("held", durable=True, arguments=arguments)
         for _ in range(5):
@@ -237,7 +237,7 @@ def test_queues_are_shown_with_what_they_hold(imori: Imori) -> None:
 def test_queues_are_purged_and_deleted(imori: Imori) -> None:
     with connect(imori) as connection:
         channel = connection.channel()
-        # A publish that is confirmed is there before the operator asks.
+        # A confirmed publish is in the queue before the operator asks.
         channel.confirm_delivery()
         channel.queue_declare("gone", durable=True)
         for _ in range(3):

@@ -1,4 +1,4 @@
-"""`imori queue` and `imori connection`: what an operator does from the command line."""
+"""`imori queue` and `imori connection`: an operator's work on the command line."""
 
 import json
 import subprocess
@@ -31,7 +31,7 @@ def channel_of(imori: Imori) -> Iterator[Any]:
 
 
 def run(imori: Imori, *arguments: str, login: str = "") -> tuple[int, str, str]:
-    """Runs a command; its exit code and what it printed."""
+    """Runs a command; returns its exit code and its output."""
     assert imori.admin is not None
     host, port = imori.admin
     command = [BINARY, *arguments, "--admin", f"http://{login}{host}:{port}"]

@@ -1,4 +1,4 @@
-"""Queues, exchanges and bindings that are declared over HTTP, and messages published there."""
+"""Queues, exchanges and bindings declared over HTTP, and messages published there."""
 
 import shutil
 import subprocess

@@ -1,4 +1,4 @@
-"""The command line over the admin API: messages, readers, events, contexts, completions."""
+"""Commands over the admin API: messages, readers, events, contexts, completions."""
 
 import json
 import os
@@ -25,7 +25,7 @@ def imori(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Imori]:
 
 @pytest.fixture
 def environment(imori: Imori, tmp_path: Path) -> dict[str, str]:
-    """An environment with a context that is the operator of the broker."""
+    """An environment with a context for the broker's operator."""
     assert imori.admin is not None
     host, port = imori.admin
     environment = {
@@ -41,7 +41,7 @@ def environment(imori: Imori, tmp_path: Path) -> dict[str, str]:
 
 
 def run(environment: dict[str, str], *arguments: str, code: int = 0) -> str:
-    """Runs a command; gives its output, or its complaint where it has to fail."""
+    """Runs a command; returns its output, or its error if it must fail."""
     done = subprocess.run(
         [BINARY, *arguments],
         env=environment,
@@ -55,7 +55,7 @@ def run(environment: dict[str, str], *arguments: str, code: int = 0) -> str:
 
 
 def connect(imori: Imori) -> pika.BlockingConnection:
-    """A connection of pika."""
+    """Opens a pika connection."""
     assert imori.amqp is not None
     host, port = imori.amqp
     return pika.BlockingConnection(pika.ConnectionParameters(host, port, socket_timeout=DEADLINE_S))

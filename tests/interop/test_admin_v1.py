@@ -1,4 +1,4 @@
-"""The admin API `/v1`: what it shows and does, and how it refuses."""
+"""The admin API `/v1`: what it shows, what it changes, and how it refuses."""
 
 import base64
 import json
@@ -24,7 +24,7 @@ ST = Path(sys.executable).with_name("st")
 
 @pytest.fixture(scope="module")
 def imori(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Imori]:
-    """A broker with an admin listener, for AMQP, with a vhost beside the first."""
+    """A broker with an admin listener, for AMQP, with a second vhost."""
     settings = {"broker.vhosts": '["/", "other"]', "users.guest": '"always"'}
     folder = tmp_path_factory.mktemp("v1")
     with running_imori(folder, settings=settings, amqp=True, admin=True) as imori:
@@ -33,7 +33,7 @@ def imori(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Imori]:
 
 
 def connect(imori: Imori, user: str = "guest", password: str = "guest") -> pika.BlockingConnection:
-    """A connection of pika."""
+    """Opens a pika connection."""
     assert imori.amqp is not None
     host, port = imori.amqp
     login = pika.PlainCredentials(user, password)
@@ -48,7 +48,7 @@ def connect(imori: Imori, user: str = "guest", password: str = "guest") -> pika.
 
 
 def get(imori: Imori, path: str, login: str | None = "operator") -> Any:  # noqa: ANN401
-    """The JSON at a path."""
+    """Returns the JSON at a path."""
     answer = ask(imori, f"/v1{path}", login=login)
     assert answer.status == 200, answer
     assert answer.headers["Content-Type"] == "application/json"
@@ -63,12 +63,12 @@ def send(
     body: Any = None,  # noqa: ANN401
     login: str | None = "operator",
 ) -> Answer:
-    """Asks for a change."""
+    """Sends a request for a change."""
     return ask(imori, f"/v1{path}", method=method, body=body, login=login)
 
 
 def done(imori: Imori, method: str, path: str, body: Any = None) -> Any:  # noqa: ANN401
-    """Asks for a change that has to be made, and returns what the answer has."""
+    """Sends a request for a change, which must succeed; returns the response."""
     answer = send(imori, method, path, body)
     assert answer.status in {200, 201, 204}, answer
     return answer.json() if answer.body else None
@@ -101,7 +101,7 @@ def test_policies_act_and_are_shown_with_their_source(imori: Imori) -> None:
 
 
 def problem(answer: Answer, status: int) -> str:
-    """Checks the shape of a refusal, and returns its detail."""
+    """Checks the format of a refusal; returns its detail."""
     assert answer.status == status, answer
     assert answer.headers["Content-Type"] == "application/problem+json"
     said: dict[str, Any] = answer.json()
@@ -112,12 +112,12 @@ def problem(answer: Answer, status: int) -> str:
 
 
 def queue(name: str) -> str:
-    """The path of a queue in the first vhost."""
+    """Returns the path of a queue in the first vhost."""
     return f"/queues/%2F/{segment(name)}"
 
 
 def fill(imori: Imori, name: str, count: int, headers: dict[str, Any] | None = None) -> None:
-    """Declares a durable queue, and sends it numbered messages that are kept on disk."""
+    """Declares a durable queue, and sends it numbered persistent messages."""
     with connect(imori) as connection:
         channel = connection.channel()
         channel.confirm_delivery()
@@ -130,7 +130,7 @@ def fill(imori: Imori, name: str, count: int, headers: dict[str, Any] | None = N
 
 
 def payloads(imori: Imori, name: str, query: str = "count=1000") -> list[str]:
-    """The messages that wait in a queue."""
+    """Returns the waiting messages of a queue."""
     return [
         message["payload"] for message in get(imori, f"{queue(name)}/messages?{query}")["messages"]
     ]
@@ -151,14 +151,14 @@ def test_the_document_describes_the_paths_and_is_the_published_one(imori: Imori)
 
 @pytest.fixture
 def lonely(tmp_path: Path) -> Iterator[Imori]:
-    """A broker of one test, which leaves nothing of it as it was."""
+    """A broker for one test that changes everything."""
     with running_imori(tmp_path / "broker", amqp=True, admin=True) as imori:
         yield imori
         assert imori.stop() == 0
 
 
 def test_schemathesis_finds_no_fault(lonely: Imori, tmp_path: Path) -> None:
-    """Whatever is asked, allowed or not, is answered as the document says."""
+    """Every response, allowed or refused, conforms to the document."""
     imori = lonely
     assert imori.admin is not None
     host, port = imori.admin
@@ -183,7 +183,7 @@ def test_schemathesis_finds_no_fault(lonely: Imori, tmp_path: Path) -> None:
                 "--generation-database=none",
                 "--phases=coverage,fuzzing",
                 "--checks=not_a_server_error,status_code_conformance,content_type_conformance,response_schema_conformance",
-                # The stream of events ends after a while, and has a test of its own.
+                # The endless event stream has a test of its own.
                 "--exclude-path=/v1/events",
                 f"--request-timeout={DEADLINE_S}",
             ],
@@ -243,7 +243,7 @@ def test_a_peek_changes_nothing_and_reads_what_any_client_sent(imori: Imori) -> 
 
 
 def test_a_peek_reads_messages_on_disk(tmp_path: Path) -> None:
-    """Most of this queue is in pages; they are read and stay where they are."""
+    """Most of this queue is in pages, which are read but not changed."""
     settings = {"limits.queue_memory_bytes": "64KiB"}
     with running_imori(tmp_path, settings=settings, amqp=True, admin=True) as imori:
         with connect(imori) as connection:
@@ -440,7 +440,7 @@ def test_users_vhosts_rights_limits_and_tokens(imori: Imori) -> None:
 
 
 def events_of(imori: Imori, query: str, last: str | None = None) -> Iterator[tuple[str, str, Any]]:
-    """The kind, number and object of each event, as they come."""
+    """Yields kind, number and object of each event."""
     assert imori.admin is not None
     host, port = imori.admin
     request = urllib.request.Request(f"http://{host}:{port}/v1/events?{query}")
@@ -519,7 +519,7 @@ def test_who_has_no_right_is_refused_and_told_nothing(imori: Imori) -> None:
         ("DELETE", "/users/low", None),
     ]:
         problem(send(imori, method, path, body, login), 403)
-    # The default exchange is written to by the name of the exchange, as by a client of AMQP.
+    # Publishing to the default exchange requires the right to its name, as over AMQP.
     done(imori, "POST", f"{queue('mine')}/publish", {"payload": "m"})
     problem(
         send(
@@ -594,7 +594,7 @@ def test_what_cannot_be_read_is_refused_in_one_shape(imori: Imori) -> None:
 def raw(
     imori: Imori, login: str, method: bytes, path: bytes, body: bytes, length: int | None = None
 ) -> tuple[int, bytes]:
-    """Sends a request byte by byte, and returns the status and the head of the answer."""
+    """Sends a raw request; returns the status and head of the response."""
     assert imori.admin is not None
     token = base64.b64encode(login.encode())
     size = len(body) if length is None else length

@@ -1,4 +1,4 @@
-"""pika against the broker: what its users meet in their first hours, and what crosses to STOMP."""
+"""pika against the broker: what new users try first, and messages to and from STOMP."""
 
 import asyncio
 import queue
@@ -28,7 +28,7 @@ def imori(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Imori]:
 
 
 def connection(imori: Imori, **options: Any) -> pika.BlockingConnection:  # noqa: ANN401
-    """A connection of pika, which waits for everything as long as a test may."""
+    """Opens a pika connection with the time-out of a test."""
     assert imori.amqp is not None
     host, port = imori.amqp
     return pika.BlockingConnection(
@@ -40,7 +40,7 @@ def connection(imori: Imori, **options: Any) -> pika.BlockingConnection:  # noqa
 
 @pytest.fixture
 def channel(imori: Imori) -> Iterator[Any]:
-    """A channel of a connection of its own."""
+    """A channel on a connection of its own."""
     with connection(imori) as opened:
         yield opened.channel()
 
@@ -377,7 +377,7 @@ def test_a_nats_requester_with_an_inbox_of_its_own_is_answered(
             assert asked.result() == [b"1", b"2", b"3", b"4", b"5"]
         assert all(key.startswith("imori.address.amq.topic/_INBOX.") for key in seen)
 
-        # The requester has gone: who asked for it is told that nobody has the answer.
+        # The requester has gone, so a late answer is returned as unroutable.
         channel.confirm_delivery()
         with pytest.raises(pika.exceptions.UnroutableError):
             channel.basic_publish("", seen[0], b"late", mandatory=True)

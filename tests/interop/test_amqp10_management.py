@@ -1,4 +1,4 @@
-"""The node `/management`: RabbitMQ's client of AMQP 1.0 unchanged, and requests byte for byte."""
+"""The node `/management`: RabbitMQ's AMQP 1.0 client unchanged, and raw requests."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -29,7 +29,7 @@ from harness.amqp10.requests import Requests
 from harness.deadline import DEADLINE_S
 from harness.imori import Imori, running_imori
 
-# AMQP 1.0, 3.4: the descriptors of outcomes.
+# Descriptors of outcomes (AMQP 1.0, 3.4).
 ACCEPTED = 0x24
 RELEASED = 0x26
 
@@ -43,7 +43,7 @@ def imori(tmp_path: Path) -> Iterator[Imori]:
 
 @contextmanager
 def client(imori: Imori) -> Iterator[tuple[Connection, Management]]:
-    """RabbitMQ's client, and its management."""
+    """RabbitMQ's client, and its management object."""
     assert imori.amqp is not None
     host, port = imori.amqp
     environment = Environment(uri=f"amqp://guest:guest@{host}:{port}/")
@@ -77,7 +77,7 @@ def test_rabbitmqs_client_declares_binds_publishes_and_reads(imori: Imori) -> No
         assert info.arguments == {"x-max-length": 10}
         assert management.purge_queue("new orders/é") == 1
         management.unbind(path)
-        # RabbitMQ: a message that no queue gets is released.
+        # RabbitMQ: a message that no queue receives is released.
         with pytest.raises(SendException, match=str(RELEASED)):
             publisher.publish(ClientMessage(body=b"two"))
         assert management.queue_info("new orders/é").message_count == 0

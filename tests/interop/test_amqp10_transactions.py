@@ -1,4 +1,4 @@
-"""Transactions over AMQP 1.0, by python-qpid-proton: sent and settled within one discharge."""
+"""AMQP 1.0 transactions with python-qpid-proton: sends and settlements in one discharge."""
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -33,13 +33,13 @@ def declare(imori: Imori, queue: str, arguments: dict[str, Any] | None = None) -
 
 
 def counts(imori: Imori, queue: str) -> tuple[int, int]:
-    """Messages of a queue that wait, and those that are with consumers."""
+    """Returns the numbers of ready and of unsettled messages in a queue."""
     state = read(imori, f"/v1/queues/%2F/{queue}")
     return state["ready"], state["unsettled"]
 
 
 class Discharges(TransactionHandler):
-    """What became of declarations and discharges, in their order."""
+    """Records the outcomes of declarations and discharges, in order."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -65,7 +65,7 @@ class Discharges(TransactionHandler):
 
 
 class Client:
-    """A connection with a transaction at a time."""
+    """A connection with one transaction at a time."""
 
     def __init__(self, imori: Imori) -> None:
         assert imori.amqp is not None
@@ -143,7 +143,7 @@ def test_what_is_sent_is_there_with_the_commit(imori: Imori) -> None:
         one.declare()
         for queue in ["one", "two", "made"]:
             delivery = one.send(queue, "x")
-            # The state of a transaction, with the provisional outcome.
+            # A transactional state with the provisional outcome.
             assert delivery.remote_state == 0x34
             assert delivery.settled
         assert [counts(imori, queue) for queue in ["one", "two", "made"]] == [(0, 0)] * 3

@@ -1,4 +1,4 @@
-"""The command line's own clients over AMQP 0-9-1, beside pika and clients of other protocols."""
+"""The command line's own AMQP 0-9-1 clients, together with pika and other protocols."""
 
 import json
 import subprocess
@@ -74,7 +74,7 @@ def test_what_pika_sends_sub_prints(imori: Imori) -> None:
     assert {"routing-key:to.sub", "correlation-id:7", "depth:3", "tags:[a, {b: true}]"} <= set(
         lines
     )
-    # The second is still there: the first alone was acknowledged.
+    # Only the first was acknowledged, so the second is still there.
     second = run("sub", "--url", url(imori), "to.sub", "--count", "1", "--timeout", "5s")
     assert (second.returncode, second.stdout) == (0, "second\n")
 

@@ -1,4 +1,4 @@
-"""Clients that write without reading or never read at all, and those beside them."""
+"""Clients that write without reading, or never read, and their effect on others."""
 
 import os
 import sys

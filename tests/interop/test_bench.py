@@ -1,4 +1,4 @@
-"""`imori bench` for its user: one sentence says what is wrong, and what was measured is kept."""
+"""`imori bench` for users: errors are one sentence, and partial measurements are kept."""
 
 import json
 import os
@@ -26,13 +26,13 @@ SCENARIOS = ["rpc", "queue", "pubsub", "fan-out", "soak"]
 
 
 def stomp(imori: Imori, login: str = "") -> str:
-    """The URL of a broker, with a login such as `user:password@`."""
+    """Returns a broker's STOMP URL, with a login such as `user:password@`."""
     host, port = imori.addresses[0]
     return f"stomp://{login}{host}:{port}"
 
 
 def nats(imori: Imori, login: str = "") -> str:
-    """The same for NATS."""
+    """Returns a broker's NATS URL."""
     assert imori.nats is not None
     host, port = imori.nats
     return f"nats://{login}{host}:{port}"
@@ -44,13 +44,13 @@ def bench(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 def is_sentence(errors: str) -> bool:
-    """Whether it is one line for people, and no trace of a program that fell."""
+    """Returns whether the output is one readable line, and no backtrace."""
     return errors.startswith("imori: ") and errors.count("\n") == 1 and "panicked" not in errors
 
 
 @contextmanager
 def measuring(*arguments: str) -> Iterator[subprocess.Popen[str]]:
-    """Runs a long measurement, from when it shows its first second on."""
+    """Runs a long measurement, and yields once it has shown its first second."""
     command = [BINARY, "bench", *arguments, "--progress"]
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
@@ -71,7 +71,7 @@ def _is_second(line: str) -> bool:
 
 
 def ended(process: subprocess.Popen[str]) -> tuple[int, str]:
-    """Waits for its end; the exit status and what it printed."""
+    """Waits for the end; returns exit status and output."""
     assert process.stdout is not None
     printed = process.stdout.read()
     return process.wait(DEADLINE_S), printed
@@ -112,7 +112,7 @@ def test_wrong_credentials_are_told(start_imori: StartImori) -> None:
 
 @pytest.fixture
 def web_server() -> Iterator[int]:
-    """The port of a server that speaks HTTP."""
+    """The port of an HTTP server."""
 
     class Silent(BaseHTTPRequestHandler):
         def log_message(self, format: str, *arguments: Any) -> None:  # noqa: ANN401
@@ -154,7 +154,7 @@ def test_the_listener_of_another_protocol_is_told(start_imori: StartImori) -> No
 
 
 def rows_of(file: Path, outcome: str) -> Sequence[dict[str, Any]]:
-    """The rows of a report that ended early, whose ledger accuses nobody."""
+    """Returns the rows of a report that ended early, and checks that its ledger is clean."""
     report = json.loads(file.read_text())
     assert report["outcome"] == outcome
     assert report["ledger"]["lost"] == 0
@@ -174,7 +174,7 @@ def test_what_was_measured_before_the_broker_was_killed_is_kept(
     assert status == 1, printed
     assert "verdict      the broker went away" in printed
     told = [line for line in printed.splitlines() if line.startswith("note ") and "broker" in line]
-    # Connections can end in two ways; each is told once, however many there were.
+    # Connections can end in two ways; each is reported once, however many there were.
     assert told, printed
     assert len(set(told)) == len(told) <= 2, printed
     assert all(" a connection during the run" in line for line in told)
@@ -198,7 +198,7 @@ def test_an_interrupt_ends_a_run_with_its_report(
 
 def test_a_second_interrupt_ends_the_program(start_imori: StartImori, tmp_path: Path) -> None:
     imori = start_imori()
-    # Nobody reads the pipe that it is to write into, so that the first one finds no end.
+    # The pipe has no reader, so that the first process does not end.
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     with measuring("pubsub", *LONG, "--url", stomp(imori), "--json", str(pipe)) as process:
@@ -233,7 +233,7 @@ def test_a_file_that_cannot_be_written_leaves_the_text(
 
 
 class References(HTMLParser):
-    """What a page has from elsewhere, and whether each element that is opened is closed."""
+    """Collects a page's external references, and checks that elements are closed."""
 
     EMPTY = frozenset({"meta", "br", "hr", "img", "input", "link", "wbr", "col"})
 
@@ -285,7 +285,7 @@ def test_two_results_are_compared(start_imori: StartImori, tmp_path: Path) -> No
         done = bench("pubsub", *SHORT, "--arrival", "fixed", "--url", url, "--json", file)
         assert done.returncode == 0, done.stderr
     page = tmp_path / "both.html"
-    # The times of two short runs differ by more than a broker does.
+    # Two short runs differ by more than the broker's own variation.
     done = bench("compare", *files, "--tolerance", "100", "--html", str(page))
     assert done.returncode == 0, done.stdout + done.stderr
     assert "throughput" in done.stdout
@@ -322,6 +322,6 @@ def test_what_cannot_be_compared_is_told(start_imori: StartImori, tmp_path: Path
         assert is_sentence(done.stderr), done.stderr
         assert told in done.stderr
     done = bench("compare", str(report), str(other), "--anyway")
-    # A number that is worse in one run against one may be so by chance.
+    # With one run each, a number may be worse by chance.
     assert done.returncode in (0, 4)
     assert "scenario `pubsub` and `queue`" in done.stdout

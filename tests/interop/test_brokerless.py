@@ -1,4 +1,4 @@
-"""`imori-brokerless rpc` with peers that need no broker: libzmq and gRPC as others made them."""
+"""`imori-brokerless rpc` with brokerless peers, implemented with libzmq and gRPC."""
 
 import json
 import os
@@ -26,7 +26,7 @@ LEDGER = ("lost", "duplicated", "altered", "foreign", "timeouts")
 
 @contextmanager
 def responder(scheme: str) -> Iterator[str]:
-    """Runs what answers for `scheme`; the URL of it."""
+    """Runs the responder for `scheme`; yields its URL."""
     program, *arguments = RESPONDERS[scheme]
     if not (PEERS / program).exists():
         pytest.skip(f"run `bench/brokerless/build.sh .tools/peers`: `{program}` is missing")

@@ -1,4 +1,4 @@
-"""STOMP clients that browse a queue, as ActiveMQ has it."""
+"""STOMP clients that browse a queue in ActiveMQ's way."""
 
 import os
 

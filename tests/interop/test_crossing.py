@@ -1,7 +1,7 @@
 """Every row of `docs/reference/crossing.md` holds between STOMP and NATS, byte for byte.
 
-The tables are read from the document: what a row says is sent is sent, and what it says comes has
-to come. A row that no test knows fails. `test_crossing_amqp.py` has the column of AMQP.
+The tables are read from the document: each row is sent and received as it says. A row without a
+test fails. `test_crossing_amqp.py` covers the column of AMQP.
 """
 
 import os
@@ -33,7 +33,7 @@ pytestmark = pytest.mark.skipif(
 
 STOMP_VERSIONS = ["1.0", "1.1", "1.2"]
 INBOX = "imori.inbox.…"
-# What AMQP clients alone send, or what is of them alone.
+# Rows that only concern AMQP clients.
 OF_AMQP = [
     "AMQP `reply-to` `q`",
     "AMQP `reply-to` `amq.rabbitmq.reply-to`",
@@ -45,20 +45,20 @@ OF_AMQP = [
 
 @pytest.fixture
 def world(tmp_path: Path) -> Iterator[World]:
-    """A broker that nobody else uses."""
+    """A broker for one test."""
     with running_world(tmp_path) as world:
         yield world
 
 
 def of(section: str) -> pytest.MarkDecorator:
-    """Runs a test for each row of the table of a section that STOMP or NATS can send."""
+    """Runs a test for each row of a section's table that STOMP or NATS can send."""
     known = [row for row in rows(section) if row.what not in OF_AMQP]
     return pytest.mark.parametrize("row", known, ids=lambda row: row.what)
 
 
 def test_every_table_has_a_test() -> None:
     tables = ["Where it goes", "Where replies go", "Properties", "User headers"]
-    # `test_crossing_amqp10.py` has those of AMQP 1.0.
+    # `test_crossing_amqp10.py` covers the tables of AMQP 1.0.
     parts = ["where it goes", "where replies go", "sections", "application properties", "bodies"]
     of_amqp10 = [f"AMQP 1.0: {part}" for part in parts]
     assert sections() == [*tables, *of_amqp10, "Arguments of queues"]
@@ -76,7 +76,7 @@ def reaches_a_subject(world: World, row: Row) -> None:
 
 
 def matches(*heard: str) -> Callable[[World, Row], None]:
-    """The patterns of a row hear these of some subjects, whoever sends."""
+    """The patterns of a row match these subjects, whichever protocol publishes."""
 
     def check(world: World, row: Row) -> None:
         stomp = None if row.stomp == "" else world.listen_stomp(row.stomp)
@@ -142,7 +142,7 @@ PLACES: dict[str, Callable[[World, Row], None]] = {
 
 
 def inbox(world: World) -> tuple[RawClient, str]:
-    """Makes an inbox; gives its owner and its subject."""
+    """Creates an inbox; returns its owner and its subject."""
     responder, requester = world.listen_stomp("/topic/inbox-wanted"), world.stomp()
     send(requester, b"destination:/topic/inbox-wanted\nreply-to:/temp-queue/x\n")
     reply_to = one_of_stomp(responder)["reply-to"]
@@ -179,7 +179,7 @@ def test_a_queue_that_is_not_there_has_no_responders(world: World) -> None:
     message = one_of_nats(nats)
     assert (message.subject, message.status, message.body) == ("_INBOX.1", "503", b"")
     assert world.stomp().fence() == []
-    # It has not been declared by that either.
+    # That has not declared it either.
     world.stomp().send("SUBSCRIBE", {"id": "s", "destination": "/amq/queue/absent"})
     nats.write(publish_bytes("imori.queue.absent", b"request", reply="_INBOX.1"))
     assert one_of_nats(nats).status == "503"
@@ -196,7 +196,7 @@ def test_a_queue_that_is_full_has_no_responders(world: World) -> None:
 def test_a_message_over_max_payload_does_not_come(world: World) -> None:
     nats, stomp = world.listen_nats("large"), world.stomp()
     send(stomp, b"destination:/topic/large\n", b"x" * (1024 * 1024 + 1))
-    # With its block of headers it is over the limit by a little.
+    # With its header block, it slightly exceeds the limit.
     send(stomp, b"destination:/topic/large\n", b"y" * (1024 * 1024))
     send(stomp, b"destination:/topic/large\n", b"z" * (1024 * 1024 - 20))
     assert one_of_nats(nats).body[:1] == b"z"
@@ -228,7 +228,7 @@ def test_a_status_is_for_the_requester_alone(world: World) -> None:
 def test_a_subject_without_a_form_does_not_come(world: World, subject: str) -> None:
     stomp, nats = world.listen_stomp("/topic/#"), world.listen_nats(">")
     sender = world.stomp()
-    # Repeated, as what is known of a head takes a shorter way.
+    # Repeated, because a known head takes a faster path.
     for _ in range(5):
         send(sender, f"destination:/topic/{subject}\n".encode())
     send(sender, b"destination:/exchange/amq.topic/\n")
@@ -265,7 +265,7 @@ def test_a_reply_goes_where_both_can_send(world: World, row: Row) -> None:
     to_stomp, to_nats = one_of_stomp(stomp), one_of_nats(nats)
     assert one_of_nats(plain).reply == to_nats.reply
     if row.what.startswith("STOMP `reply-to:/temp-queue/"):
-        # Of the inbox that was made for it.
+        # The name of the inbox created for it.
         assert row.stomp == f"/reply-queue/{row.nats}"
         assert to_stomp["reply-to"] == f"/reply-queue/{to_nats.reply}"
         assert str(to_nats.reply).startswith("imori.inbox.")
@@ -287,7 +287,7 @@ def test_a_reply_subject_without_a_form_is_left_out(world: World, subject: str) 
 
 # Properties
 
-# A value as a STOMP client writes it, and as a NATS client does.
+# A value as written by a STOMP client, and by a NATS client.
 VALUES = {
     "type of the body": ("text/plain", "text/plain"),
     "encoding of the body": ("gzip", "gzip"),
@@ -366,7 +366,7 @@ NEVER: dict[str, list[bytes]] = {name: [] for name in (*STOMP_VERSIONS, "nats")}
 
 
 def same(line: bytes, *receivers: str) -> dict[str, list[bytes]]:
-    """Each of these receivers gets this line, with a blank behind the colon in NATS."""
+    """Each of these receivers gets this line; in NATS, a space follows the colon."""
     spaced = line.replace(b":", b": ", 1)
     return {name: [spaced if name == "nats" else line] for name in receivers}
 
@@ -374,7 +374,7 @@ def same(line: bytes, *receivers: str) -> dict[str, list[bytes]]:
 TAKEN = ["destination", "subscription", "redelivered", "ack", "content-length", "receipt"]
 TAKEN += ["transaction", "persistent", "reply-to", "amqp-message-id"]
 
-# What is sent, by whom, and the lines that each receiver gets of it.
+# The sent bytes, the sender, and the lines that each receiver gets.
 Case = tuple[str, bytes, dict[str, list[bytes]]]
 HEADERS: dict[str, list[Case]] = {
     "a name with a colon": [
@@ -435,7 +435,7 @@ def test_a_user_header_crosses(world: World, row: Row) -> None:
     }
     nats = world.listen_nats("h")
     for sender, line, expected in HEADERS[row.what]:
-        # Whoever sends, what stands around it comes.
+        # Surrounding headers arrive, whichever protocol sends.
         if sender == "nats":
             block = b"before: 1\r\n" + line + b"after: 2\r\n"
             publish(world.nats(), publish_bytes("h", headers=block))
@@ -453,7 +453,7 @@ def test_a_user_header_crosses(world: World, row: Row) -> None:
 
 
 def between(lines: list[bytes], colon: bytes) -> list[bytes]:
-    """The lines between the two that each message of the test has, which must have come once."""
+    """Returns the lines between the two marker headers, which must occur once each."""
     before, after = lines.index(b"before" + colon + b"1"), lines.index(b"after" + colon + b"2")
     names = [line.split(b":")[0] for line in lines]
     assert (names.count(b"before"), names.count(b"after")) == (1, 1)

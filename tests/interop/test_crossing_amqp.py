@@ -1,7 +1,7 @@
 """Every row of `docs/reference/crossing.md` holds between AMQP and the others, both ways.
 
-The tables are read from the document; a row that no test knows fails. AMQP is spoken by pika,
-STOMP and NATS byte by byte.
+The tables are read from the document; a row without a test fails. AMQP uses pika, STOMP and NATS
+are raw.
 """
 
 import os
@@ -42,13 +42,13 @@ Properties = pika.BasicProperties
 
 @pytest.fixture
 def world(tmp_path: Path) -> Iterator[World]:
-    """A broker that nobody else uses."""
+    """A broker for one test."""
     with running_world(tmp_path) as world:
         yield world
 
 
 def of(section: str) -> pytest.MarkDecorator:
-    """Runs a test for each row of the table of a section that says anything of AMQP."""
+    """Runs a test for each row of a section's table that concerns AMQP."""
     known = [row for row in rows(section) if row.amqp != ""]
     return pytest.mark.parametrize("row", known, ids=lambda row: row.what)
 
@@ -57,7 +57,7 @@ def of(section: str) -> pytest.MarkDecorator:
 
 
 def place(row: Row) -> tuple[str, str]:
-    """The exchange and the key of a row."""
+    """Returns exchange and key of a row."""
     if row.amqp.startswith("the default one, "):
         return "", row.amqp.removeprefix("the default one, ").strip("`")
     exchange, key = re.findall("`([^`]+)`", row.amqp) or row.amqp.split("`, `")
@@ -72,7 +72,7 @@ def reaches_a_subject(world: World, row: Row) -> None:
         world.listen_nats(row.nats),
     )
     world.amqp().basic_publish(exchange, key, b"of AMQP", mandatory=True)
-    # Its own answer comes behind the message.
+    # NATS's own answer follows the message.
     assert (amqp.one().body, one_of_nats(nats).subject) == (b"of AMQP", row.nats)
     assert one_of_stomp(stomp)["destination"] == row.stomp
     send(world.stomp(), f"destination:{row.stomp}\n".encode(), b"of STOMP")
@@ -84,7 +84,7 @@ def reaches_a_subject(world: World, row: Row) -> None:
 
 
 def matches(*heard: str) -> Callable[[World, Row], None]:
-    """The pattern of a row hears these of some subjects, whoever sends."""
+    """The pattern of a row matches these subjects, whichever protocol publishes."""
 
     def check(world: World, row: Row) -> None:
         amqp = world.listen_amqp(*place(row))
@@ -145,14 +145,14 @@ PLACES: dict[str, Callable[[World, Row], None]] = {
 
 
 def inbox(world: World) -> tuple[RawClient, str]:
-    """Makes an inbox of STOMP; gives its owner and its key."""
+    """Creates a STOMP inbox; returns its owner and its key."""
     responder, requester = world.listen_stomp("/topic/inbox-wanted"), world.stomp()
     send(requester, b"destination:/topic/inbox-wanted\nreply-to:/temp-queue/x\n")
     return requester, one_of_stomp(responder)["reply-to"].removeprefix("/reply-queue/")
 
 
 def direct_inbox(world: World) -> tuple[Any, str, list[bytes]]:
-    """Makes an inbox of AMQP; gives its channel, its key and the bodies that come to it."""
+    """Creates an AMQP inbox; returns its channel, its key, and the received bodies."""
     channel, wanted = world.amqp(), world.listen_amqp("amq.topic", "inbox-wanted")
     replies: list[bytes] = []
     channel.basic_consume(
@@ -165,7 +165,7 @@ def direct_inbox(world: World) -> tuple[Any, str, list[bytes]]:
 
 
 def until(channel: Any, replies: list[bytes], count: int) -> list[bytes]:  # noqa: ANN401
-    """Waits for so many replies."""
+    """Waits for `count` replies."""
     while len(replies) < count:
         channel.connection.process_data_events(time_limit=DEADLINE_S)
     return replies
@@ -202,7 +202,7 @@ def test_a_reply_goes_where_all_can_send(world: World, row: Row) -> None:
     seen, to_stomp, to_nats = amqp.one().properties.reply_to, one_of_stomp(stomp), one_of_nats(nats)
     assert to_stomp["reply-to"].startswith(row.stomp.replace(INBOX, "imori.inbox."))
     if "temp-queue" in what or "amq.rabbitmq" in what:
-        # Of the inbox that was made for it.
+        # The name of the inbox created for it.
         assert row.amqp == INBOX
         assert seen.startswith("imori.inbox.")
         assert (to_stomp["reply-to"], to_nats.reply) == (f"/reply-queue/{seen}", seen)
@@ -219,7 +219,7 @@ def test_a_reply_goes_where_all_can_send(world: World, row: Row) -> None:
 
 # Properties
 
-# A value as pika has it, and as a STOMP client and a NATS client write it.
+# A value in pika, and as written by a STOMP client and a NATS client.
 VALUES: dict[str, tuple[Any, str, str]] = {
     "type of the body": ("text/plain", "text/plain", "text/plain"),
     "encoding of the body": ("gzip", "gzip", "gzip"),
@@ -270,7 +270,7 @@ def test_a_property_that_is_too_long_is_a_header(world: World) -> None:
 
 # User headers
 
-# What an AMQP client sends, and what a STOMP 1.2 and a NATS client get of it.
+# Headers sent by an AMQP client, and as received by STOMP 1.2 and NATS clients.
 SENT: dict[str, list[tuple[dict[str, Any], dict[str, str], dict[str, str]]]] = {
     "a name with a colon": [({"a:b": "v"}, {"a\\cb": "v"}, {})],
     "a name with a blank, a control character or beyond ASCII": [
@@ -314,7 +314,7 @@ SENT: dict[str, list[tuple[dict[str, Any], dict[str, str], dict[str, str]]]] = {
     "a name over 255 bytes": [],
 }
 
-# What a STOMP 1.2 or a NATS client sends, and what an AMQP client gets of it.
+# Lines sent by a STOMP 1.2 or NATS client, and as received by an AMQP client.
 RECEIVED: dict[str, list[tuple[str, bytes, dict[str, Any]]]] = {
     "a name with a colon": [("1.2", b"a\\cb:v\n", {"a:b": "v"})],
     "a name with a blank, a control character or beyond ASCII": [
@@ -415,7 +415,7 @@ def test_a_dead_letter_tells_its_history_to_all(world: World, sender: str) -> No
 
 # Arguments of queues
 
-# A value, another one, and what has to stand beside it.
+# A value, a different one, and other arguments that it requires.
 ARGUMENTS: dict[str, tuple[Any, Any, dict[str, str]]] = {
     "x-message-ttl": (60_000, 60_001, {}),
     "x-expires": (600_000, 600_001, {}),
@@ -433,7 +433,7 @@ ARGUMENTS: dict[str, tuple[Any, Any, dict[str, str]]] = {
 
 
 def in_stomp(arguments: dict[str, Any]) -> bytes:
-    """Arguments as header lines."""
+    """Encodes arguments as header lines."""
     shown = {name: str(value).lower() for name, value in arguments.items()}
     return "".join(f"{name}:{value}\n" for name, value in shown.items()).encode()
 
@@ -442,7 +442,7 @@ def in_stomp(arguments: dict[str, Any]) -> bytes:
 def test_an_argument_is_the_same_for_all(world: World, row: Row) -> None:
     value, other, beside = ARGUMENTS[row.amqp]
     arguments, differing = {row.amqp: value, **beside}, {row.amqp: other, **beside}
-    # Declared by STOMP, looked at by AMQP.
+    # Declared over STOMP, inspected over AMQP.
     send(world.stomp(), b"destination:/queue/of-stomp\n" + in_stomp(arguments))
     channel = world.amqp()
     assert channel.queue_declare("of-stomp", passive=True).method.queue == "of-stomp"
@@ -451,7 +451,7 @@ def test_an_argument_is_the_same_for_all(world: World, row: Row) -> None:
         channel.queue_declare("of-stomp", durable=True, arguments=differing)
     assert closed.value.reply_code == 406
     assert f"inequivalent arg '{row.amqp}'" in closed.value.reply_text
-    # Declared by AMQP, used by STOMP.
+    # Declared over AMQP, used over STOMP.
     world.amqp().queue_declare("of-amqp", durable=True, arguments=arguments)
     send(world.stomp(), b"destination:/queue/of-amqp\n" + in_stomp(arguments))
     refused = world.stomp()
@@ -559,7 +559,7 @@ def test_pika_answers_stomp_and_nats(world: World) -> None:
         answer()
         frame = stomp.read()
         assert (frame.body, frame["correlation-id"]) == (b"%d" % number * 2, str(number))
-    # A requester of NATS waits at a subject of its own.
+    # A NATS requester waits on a subject of its own.
     nats = world.listen_nats("_INBOX.own.*")
     for number in range(5):
         block = f"correlation-id: {number}\r\n".encode()
@@ -571,7 +571,7 @@ def test_pika_answers_stomp_and_nats(world: World) -> None:
         message = wait_for_message(nats)
         assert (message.subject, message.body) == (f"_INBOX.own.{number}", b"%d" % number * 2)
         assert message.header("correlation-id") == str(number)
-    # A requester of STOMP that hears a topic.
+    # A STOMP requester that subscribes to a topic.
     listener = world.listen_stomp("/topic/answers.here")
     send(world.stomp(), b"destination:/queue/double\nreply-to:/topic/answers.here\n", b"7")
     answer()

@@ -1,7 +1,7 @@
-"""Every row of the tables of AMQP 1.0 in `docs/reference/crossing.md` holds, both ways.
+"""Every row of the AMQP 1.0 tables in `docs/reference/crossing.md` holds, both ways.
 
-The tables are read from the document; a row that no test knows fails. AMQP 1.0 is spoken by
-proton, 0-9-1 by pika, STOMP and NATS byte by byte.
+The tables are read from the document; a row without a test fails. AMQP 1.0 uses proton, 0-9-1 pika;
+STOMP and NATS are raw.
 """
 
 import os
@@ -45,24 +45,24 @@ Properties = pika.BasicProperties
 
 @pytest.fixture
 def world(tmp_path: Path) -> Iterator[World]:
-    """A broker that nobody else uses."""
+    """A broker for one test."""
     with running_world(tmp_path) as world:
         yield world
 
 
 def of(part: str) -> pytest.MarkDecorator:
-    """Runs a test for each row of the table of a part."""
+    """Runs a test for each row of a part's table."""
     return pytest.mark.parametrize("row", rows(f"AMQP 1.0: {part}"), ids=lambda row: row.what)
 
 
 class Raw:
-    """A message whose sections are encoded."""
+    """A message with encoded sections."""
 
     def __init__(self, *sections: bytes) -> None:
         self.payload = b"".join(sections)
 
     def send(self, sender: proton.Sender, tag: str | None = None) -> proton.Delivery:
-        """Sends it as proton sends its own messages."""
+        """Sends it the way proton sends its own messages."""
         delivery = sender.delivery(tag or sender.delivery_tag())
         sender.stream(self.payload)
         sender.advance()
@@ -70,7 +70,7 @@ class Raw:
 
 
 class Others:
-    """Receivers of the other protocols, of one subject."""
+    """Receivers of the other protocols on one subject."""
 
     def __init__(self, world: World, subject: str = "t") -> None:
         self.stomp: RawClient = world.listen_stomp(f"/topic/{subject}")
@@ -79,17 +79,17 @@ class Others:
 
 
 def sender(world: World, address: str = TOPIC) -> Any:  # noqa: ANN401
-    """A sender of AMQP 1.0."""
+    """Opens an AMQP 1.0 sender."""
     return world.amqp10().create_sender(address)
 
 
 def listen(world: World, address: str = TOPIC) -> BlockingReceiver:
-    """A receiver of AMQP 1.0."""
+    """Opens an AMQP 1.0 receiver."""
     return world.amqp10().create_receiver(address, credit=100)
 
 
 def settled(receiver: BlockingReceiver) -> Any:  # noqa: ANN401
-    """The next message, which is accepted."""
+    """Receives and accepts the next message."""
     message = receiver.receive()
     receiver.accept()
     return message
@@ -99,7 +99,7 @@ def settled(receiver: BlockingReceiver) -> Any:  # noqa: ANN401
 
 
 class Topic(ReceiverOption):
-    """Says that the node is a topic."""
+    """Marks the node as a topic."""
 
     def apply(self, receiver: Any) -> None:  # noqa: ANN401
         receiver.source.capabilities.put_object(proton.symbol("topic"))
@@ -170,7 +170,7 @@ def test_a_reply_goes_where_all_can_send(world: World, row: Row) -> None:
     expected = (row.stomp, row.nats, row.amqp, row.amqp10)
     assert seen == [cell.replace(INBOX, key) for cell in expected]
     if key:
-        # A client of 1.0 replies to what it sees: nobody makes a queue of that name.
+        # The client replies to the address that it sees; no queue with that name is created.
         sender(world, seen[3]).send(proton.Message(body="reply"))
         if protocol == "STOMP":
             assert one_of_stomp(asking).body == b"reply"
@@ -181,7 +181,7 @@ def test_a_reply_goes_where_all_can_send(world: World, row: Row) -> None:
 
 # Sections
 
-# A value as proton has it, the message that carries it, and the text that the others see and send.
+# A value in proton, a message with it, and its text for the other protocols.
 FIELDS: dict[str, tuple[str, Any, str]] = {
     "durable": ("durable", True, "true"),
     "`priority`, 4 where it is not there": ("priority", 9, "9"),
@@ -197,9 +197,9 @@ FIELDS: dict[str, tuple[str, Any, str]] = {
     "`group-sequence`, with a sign from 2,147,483,648 on": ("group_sequence", 0xFFFFFFFF, "-1"),
     "reply-to-group-id": ("reply_to_group_id", "r", "r"),
 }
-# The value of a property as pika has it, where that is not the text.
+# The value of a property in pika, if that is not the text.
 OF_PIKA: dict[str, Any] = {"delivery_mode": 2, "priority": 9, "timestamp": 1_700_000_000}
-# What ends at the broker, or at the border of the protocol.
+# Fields that end at the broker, or at the border of the protocol.
 OWN: dict[str, proton.Message] = {
     "to": proton.Message(address="somewhere"),
     "`first-acquirer`, `delivery-count`": proton.Message(first_acquirer=True, delivery_count=7),
@@ -209,7 +209,7 @@ OWN: dict[str, proton.Message] = {
 
 
 def of_pika(message: Any, cell: str) -> Any:  # noqa: ANN401
-    """The property or the header of a message that a cell of the table names."""
+    """Returns the property or header of a message named by a table cell."""
     if cell.startswith("header "):
         return message.headers.get(cell.removeprefix("header ").strip("`"))
     return getattr(message.properties, cell.replace("-", "_"))
@@ -258,7 +258,7 @@ def test_a_field_crosses(world: World, row: Row) -> None:
 def only_between_clients_of_1_0(
     world: World, row: Row, others: Others, receiver: BlockingReceiver
 ) -> None:
-    """What a row says is of AMQP 1.0 alone: nobody else sees a header of it."""
+    """A row that only concerns AMQP 1.0: other protocols see no header for it."""
     if row.what == "footer":
         footer = b"\x00\x53\x78\xc1\x05\x02\xa3\x01f\x41"
         sender(world).send(Raw(b"\x00\x53\x75\xa0\x01x", footer))
@@ -319,8 +319,7 @@ def test_an_identifier_of_any_type_comes_back(
 # Application properties
 
 NO = object()
-# What proton sends, what STOMP and NATS see, what pika sees, what pika sends, and what proton sees
-# of that.
+# Sent by proton; seen by STOMP and NATS; seen by pika; sent by pika; seen of that by proton.
 APPLICATION: dict[str, list[tuple[Any, str, Any, Any, Any]]] = {
     "a `string`": [("text", "text", "text", "text", "text")],
     "a `symbol`, a `uuid`, a `char`": [
@@ -335,7 +334,7 @@ APPLICATION: dict[str, list[tuple[Any, str, Any, Any, Any]]] = {
         (proton.int32(7), "7", 7, 2**40, 2**40),
     ],
     "a `float`, a `double`": [
-        # pika reads a double as a whole number.
+        # pika decodes this double as an integer.
         (2.0, "2", 2, Decimal("0.5"), 0.5),
         (proton.float32(0.25), "0.25", 0, NO, NO),
     ],
@@ -369,7 +368,7 @@ def test_an_application_property_crosses(world: World, row: Row) -> None:
             if isinstance(found, datetime):
                 found = found.replace(tzinfo=UTC)
             assert (of_amqp["before"], found) == ("1", seen)
-            # What proton shows of a binary ends with its message.
+            # A binary in proton is only valid as long as its message.
             message = settled(receiver)
             own = message.properties["k"]
             assert (bytes(own) if isinstance(own, memoryview) else own) == sent
@@ -399,7 +398,7 @@ def test_a_history_of_deaths_is_the_broker_s_to_tell(world: World) -> None:
 
 # Bodies
 
-# The encoded body of a row.
+# The encoded bodies of a row.
 BODIES: dict[str, list[bytes]] = {
     "one data section with `ab`": [
         b"\x00\x53\x75\xa0\x02ab",
@@ -432,10 +431,10 @@ def test_a_body_crosses(world: World, row: Row) -> None:
     queue.queue_declare("kept", durable=True)
     queue.queue_bind("kept", "amq.topic", "t")
     reader, connection = Bytes(), world.amqp10()
-    # It reads as long as it is kept.
+    # The connection is read for as long as it is kept.
     receiver = connection.create_receiver("/queues/kept", credit=100, handler=reader)
     for body in BODIES[row.what]:
-        # Properties stand in front of it.
+        # Properties precede it.
         properties = b"\x00\x53\x73\xc0\x04\x01\xa1\x01i"
         sender(world).send(Raw(properties, body))
         assert one_of_stomp(others.stomp).body == row.stomp.encode()
@@ -450,7 +449,7 @@ def test_a_body_crosses(world: World, row: Row) -> None:
 def test_a_bare_message_is_the_same_bytes_after_a_restart(tmp_path: Path, body: bytes) -> None:
     header = b"\x00\x53\x70\xc0\x02\x01\x41"
     annotations = b"\x00\x53\x72\xc1\x05\x02\xa3\x01n\x41"
-    # A long form where a short one would do, and a symbol for a descriptor.
+    # A long encoding where a short one would do, and a symbolic descriptor.
     properties = (
         b"\x00\xa3\x14amqp:properties:list\xd0\x00\x00\x00\x0a\x00\x00\x00\x01\xb1\x00\x00\x00\x01i"
     )
@@ -471,18 +470,18 @@ def test_a_bare_message_is_the_same_bytes_after_a_restart(tmp_path: Path, body: 
 
 
 class Bytes(proton.Handler):
-    """Keeps the bytes of messages as they come."""
+    """Collects the bytes of received messages."""
 
     def __init__(self) -> None:
         super().__init__()
         self.received: list[bytes] = []
 
     def has_some(self) -> bool:
-        """Tells whether a message has come."""
+        """Returns whether a message has arrived."""
         return self.received != []
 
     def on_delivery(self, event: Any) -> None:  # noqa: ANN401
-        """Takes a message that is there in full."""
+        """Takes a complete message."""
         delivery = event.delivery
         if delivery.readable and not delivery.partial:
             self.received.append(event.link.recv(delivery.pending) or b"")

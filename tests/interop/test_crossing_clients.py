@@ -1,4 +1,4 @@
-"""A call from one protocol to the other, with a client library at each end: stomp.py, nats-py."""
+"""Calls across protocols, with a client library at each end: stomp.py, nats-py."""
 
 import asyncio
 import json
@@ -27,7 +27,7 @@ COUNT = 20
 
 @pytest.fixture
 def world(tmp_path: Path) -> Iterator[World]:
-    """A broker that nobody else uses."""
+    """A broker for one test."""
     with running_world(tmp_path) as world:
         yield world
 
@@ -46,7 +46,7 @@ async def connected(world: World) -> NatsClient:
 
 
 async def flushed(client: NatsClient) -> None:
-    """Returns once the broker has obeyed; nats-py writes the first PING ahead of the rest."""
+    """Returns once the broker has processed everything; nats-py writes the first PING early."""
     for _ in range(2):
         await client.flush(int(DEADLINE_S))
 
@@ -141,7 +141,7 @@ def test_stomp_accepts_from_a_queue_what_nats_sends(world: World, stomp: Client)
     for number in range(COUNT):
         message = stomp.receive()
         assert (message.body, message["n"]) == (str(number).encode(), str(number))
-        # Every second one waits on.
+        # Every second one waits.
         if number % 2 == 0:
             stomp.ack(message)
     stomp.disconnect()

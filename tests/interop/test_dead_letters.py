@@ -1,4 +1,4 @@
-"""Where rejected, expired and overflowing messages go, and what is said of their death."""
+"""Destinations of rejected, expired and overflowing messages, and their death headers."""
 
 import pytest
 
@@ -9,7 +9,7 @@ from harness.frame import Frame
 
 
 def declare_with_grave(client: Client, name: str, headers: dict[str, str]) -> str:
-    """Makes a queue whose dead letters the client receives as subscription `dead`."""
+    """Declares a queue; the client receives its dead letters as subscription `dead`."""
     client.subscribe(f"/queue/{name}.dead", "dead")
     arguments = {"x-dead-letter-exchange": "", "x-dead-letter-routing-key": f"{name}.dead"}
     client.subscribe(f"/queue/{name}", "declare", headers={**arguments, **headers})

@@ -1,4 +1,4 @@
-"""Definitions: a document goes from one broker to the next, and RabbitMQ's own are taken over."""
+"""Definitions: a document is moved between brokers, and RabbitMQ's documents are imported."""
 
 import base64
 import hashlib
@@ -24,7 +24,7 @@ def run(imori: Imori, *arguments: str) -> tuple[int, str, str]:
 
 
 def document() -> dict[str, Any]:
-    """A document as RabbitMQ 3.13 exports it."""
+    """Returns a document as exported by RabbitMQ 3.13."""
     salt = b"\x01\x02\x03\x04"
     hashed = base64.b64encode(salt + hashlib.sha256(salt + b"secret").digest()).decode()
     return {
@@ -133,7 +133,7 @@ def test_a_document_of_rabbitmq_is_taken_over_and_goes_on(tmp_path: Path) -> Non
         assert run(imori, "import", str(written))[:2] == (0, "the definitions are imported\n")
         second = json.loads(run(imori, "export")[1])
         assert imori.stop() == 0
-    # Each broker has an administrator of its own until the document brings another.
+    # Each broker has an administrator of its own until the document provides another.
     assert second == first
 
 
@@ -182,7 +182,7 @@ def test_what_is_no_document_is_refused_with_its_place(
 
 
 def test_documents_without_end_are_refused(tmp_path: Path) -> None:
-    """SECURITY WEB-07: neither depth nor length is without a limit."""
+    """SECURITY WEB-07: depth and length are limited."""
     with running_imori(tmp_path, admin=True) as imori:
         assert imori.admin is not None
         deep = '{"users":' + "[" * 10_000 + "]" * 10_000 + "}"

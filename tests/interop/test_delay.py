@@ -1,4 +1,4 @@
-"""Messages that wait for their time, that are taken back, and that come twice."""
+"""Delayed messages, cancelled messages, and duplicates."""
 
 import os
 import time

@@ -1,11 +1,11 @@
-"""Every kind of destination: what may be sent to and subscribed, and what MESSAGE says of it."""
+"""Every kind of destination: what can be sent and subscribed to, and how MESSAGE names it."""
 
 import pytest
 
 from conftest import Connect
 from harness.frame import BrokerError
 
-# (SUBSCRIBE, SEND, destination in MESSAGE); `{}` is the test's own name.
+# (SUBSCRIBE, SEND, destination in MESSAGE); `{}` is the test's unique name.
 ROUTES = [
     ("/queue/{}", "/queue/{}", "/queue/{}"),
     ("{}", "{}", "/queue/{}"),
@@ -44,7 +44,7 @@ def test_a_message_reaches_its_subscriber(
     receiver, sender = connect(), connect()
     receiver.subscribe(source.format(name))
     sender.send(target.format(name), name.encode(), {"for": name})
-    # Others may send to the shared exchanges meanwhile.
+    # Other tests may send to the shared exchanges meanwhile.
     while (message := receiver.receive()).headers.get("for") != name:
         pass
     assert message["destination"] == shown.format(name)

@@ -1,4 +1,4 @@
-"""Every refusal is an ERROR frame of the same form, and what it leaves of the connection."""
+"""Every refusal is an ERROR frame in the same format, and its effect on the connection."""
 
 from dataclasses import dataclass
 
@@ -12,7 +12,7 @@ PREFIXES = [b"/temp-queue", b"/exchange", b"/topic", b"/queue", b"/amq/queue", b
 
 @dataclass(frozen=True)
 class Refusal:
-    """A frame that must be refused, and RabbitMQ's title for it, which Imori has too."""
+    """A frame that must be refused, and RabbitMQ's title for it, which Imori shares."""
 
     command: str
     headers: dict[str, str]

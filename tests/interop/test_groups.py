@@ -1,4 +1,4 @@
-"""Groups of messages: one consumer of a queue has a group at a time."""
+"""Message groups: at any time, one consumer of a queue has a group."""
 
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -34,7 +34,7 @@ def test_a_group_stays_with_its_consumer_and_is_handed_over_without_overlap(imor
     for receiver in (first, second):
         got[receiver] = [receiver.receive().body for _ in range(6)]
     assert sorted(got.values()) == [list(range(0, 12, 2)), list(range(1, 12, 2))]
-    # What the first has not settled comes back in order; then the group is the second's.
+    # Unsettled messages of the first come back in order; then the second gets the group.
     sender.send(proton.Message(body=12, group_id=f"customer-{got[first][0]}"))
     assert first.receive().body == 12
     first.accept()
@@ -45,7 +45,7 @@ def test_a_group_stays_with_its_consumer_and_is_handed_over_without_overlap(imor
 
 
 def test_groups_cross_protocols(imori: Imori) -> None:
-    """A group is one, whoever sends its messages and whoever reads them."""
+    """A group is the same in all protocols, for senders and for readers."""
     assert imori.amqp is not None
     receiving = connect(imori)
     receivers = [
@@ -67,10 +67,10 @@ def test_groups_cross_protocols(imori: Imori) -> None:
 
 
 def test_the_last_message_of_a_group_frees_it(imori: Imori) -> None:
-    """-1 as the number in the group says so, in each protocol and to each."""
+    """A sequence number of -1 ends the group, in each protocol."""
     assert imori.amqp is not None
     receiving = connect(imori)
-    # A receiver without credit of its own asks for each message.
+    # Without credit of its own, a receiver requests each message.
     first = receiving.create_receiver("closed", name="first", credit=0)
     stomp = Client(broker_of(imori))
     opened = pika.BlockingConnection(pika.ConnectionParameters(*imori.amqp))
@@ -94,7 +94,7 @@ def test_the_last_message_of_a_group_frees_it(imori: Imori) -> None:
         second = receiving.create_receiver("closed", name=f"second-{number}", credit=0)
         assert drained(second) == [], "the last one is not settled"
         first.accept()
-        # The client writes what it settled behind its flows, and this behind that.
+        # The client writes its settlements after its flows, and this message after them.
         elsewhere.send(proton.Message())
         assert drained(second) == ["after"]
         second.accept()
@@ -106,7 +106,7 @@ def test_the_last_message_of_a_group_frees_it(imori: Imori) -> None:
 
 
 def test_who_gets_passes_groups_that_others_have(imori: Imori) -> None:
-    """`basic.get` of 0-9-1 is a consumer of the moment; an operator takes what comes first."""
+    """`basic.get` of 0-9-1 skips other consumers' groups; an operator takes the first message."""
     assert imori.amqp is not None
     receiving = connect(imori)
     owner = receiving.create_receiver("got", credit=0)
@@ -155,7 +155,7 @@ def test_receivers_of_a_higher_priority_come_first(imori: Imori) -> None:
 
 
 class Rank(ReceiverOption):
-    """The priority of a receiver among others of its queue."""
+    """The priority of a receiver among those of its queue."""
 
     def __init__(self, priority: int) -> None:
         self.priority = priority

@@ -1,4 +1,4 @@
-"""Prometheus' exposition, and the probes of the admin listener."""
+"""Prometheus exposition, and the admin listener's probes."""
 
 import re
 import shutil
@@ -34,7 +34,7 @@ def imori(tmp_path: Path) -> Iterator[Imori]:
 
 
 def scraped(text: str) -> Samples:
-    """The samples by name and labels; a line that is none fails."""
+    """Returns the samples by name and labels; a malformed line fails."""
     samples: Samples = {}
     for line in text.splitlines():
         if line.startswith("# "):
@@ -50,7 +50,7 @@ def scraped(text: str) -> Samples:
 
 
 def page(imori: Imori, path: str = "/metrics") -> str:
-    """Returns the page that the admin listener gives to whoever logs in."""
+    """Returns a page of the admin listener after a login."""
     answer = ask(imori, path)
     assert answer.status == 200, answer
     assert answer.headers["Content-Type"].startswith("text/plain; version=0.0.4")
@@ -58,7 +58,7 @@ def page(imori: Imori, path: str = "/metrics") -> str:
 
 
 def connect(imori: Imori, password: str = "guest") -> pika.BlockingConnection:
-    """A new AMQP connection."""
+    """Opens an AMQP connection."""
     assert imori.amqp is not None
     host, port = imori.amqp
     credentials = pika.PlainCredentials("guest", password)
@@ -67,7 +67,7 @@ def connect(imori: Imori, password: str = "guest") -> pika.BlockingConnection:
 
 @pytest.fixture
 def channel(imori: Imori) -> Iterator[BlockingChannel]:
-    """A channel of a new AMQP connection."""
+    """A channel on a new AMQP connection."""
     with connect(imori) as connection:
         yield connection.channel()
 
@@ -141,7 +141,7 @@ def test_what_happens_is_counted_by_protocol(imori: Imori, channel: BlockingChan
         assert stats[name] == expected, name
     assert (stats["redeliver"], stats["ack"], stats["deliver"]) == (1, 1, 0)
     assert stats["publish_details"] == {"rate": 0.0}, "nobody has asked before"
-    # The traffic of a connection is not forgotten when it goes.
+    # A closed connection's traffic still counts.
     with connect(imori) as other:
         other.channel().basic_publish("", "nowhere", b"lost")
     gone = scraped(page(imori))
@@ -189,7 +189,7 @@ def test_names_of_queues_begin_no_line_and_no_label(imori: Imori, channel: Block
 def test_the_busiest_queues_are_shown_and_all_on_request(
     imori: Imori, channel: BlockingChannel
 ) -> None:
-    # SECURITY WEB-09: the series are bounded.
+    # SECURITY WEB-09: the number of series is limited.
     for number in range(200):
         channel.queue_declare(f"q{number}")
     channel.confirm_delivery()
@@ -210,7 +210,7 @@ def test_the_busiest_queues_are_shown_and_all_on_request(
 
 def test_the_document_lists_every_metric(imori: Imori, channel: BlockingChannel) -> None:
     channel.queue_declare("q")
-    # The labels of a metric are known by a sample of it.
+    # A sample shows the labels of a metric.
     limited = ask(imori, "/api/vhost-limits/%2F/max-queues", method="PUT", body={"value": 100})
     assert limited.status == 204
     text = page(imori)
@@ -243,7 +243,7 @@ def test_promtool_reads_the_page(imori: Imori) -> None:
     checked = subprocess.run(
         command, input=text, capture_output=True, text=True, timeout=DEADLINE_S, check=False
     )
-    # RabbitMQ's own names break rules of style, which are told by status 3.
+    # RabbitMQ's names violate style rules, which are reported by status 3.
     assert checked.returncode in (0, 3), checked.stderr
     complaints = [line for line in checked.stderr.splitlines() if not line.startswith("rabbitmq_")]
     assert complaints == []

@@ -1,7 +1,7 @@
-"""The monitor gives what readers of nats-server's monitoring read, in the types that they expect.
+"""The monitor serves readers of nats-server's monitoring, with the types that they expect.
 
-The fields are those that nats-top and prometheus-nats-exporter decode: a reader in Go fails on
-another type, and takes an absent field for nothing. Where nats-top is installed it is run.
+The fields are those decoded by nats-top and prometheus-nats-exporter: a reader in Go fails on a
+wrong type, and treats an absent field as zero. nats-top is run if it is installed.
 """
 
 import json
@@ -19,7 +19,7 @@ from conftest import StartImori
 from harness.deadline import DEADLINE_S
 from harness.imori import Imori
 
-# What nats-top shows, and the exporter's collector of connections decodes.
+# Fields shown by nats-top and decoded by the exporter's connection collector.
 VARZ = {
     "server_id": str,
     "server_name": str,
@@ -70,7 +70,7 @@ CONNECTION = {
     "subscriptions": int,
 }
 SUBSZ = {"server_id": str, "now": datetime, "num_subscriptions": int, "total": int}
-# Of these the exporter takes nothing for granted but the type.
+# The exporter only expects a type for these, if they are present.
 OPTIONAL = {"name": str, "lang": str, "version": str, "account": str, "rtt": str}
 
 SPAN = re.compile(r"(\d+y)?(\d+d)?(\d+h)?(\d+m)?\d+s")
@@ -95,11 +95,11 @@ def _place(imori: Imori) -> str:
 
 
 def check(found: dict[str, Any], fields: dict[str, Any]) -> None:
-    """Fails where a field is absent or of another type."""
+    """Fails if a field is absent or has another type."""
     for name, kind in fields.items():
         value = found[name]
         if kind is datetime:
-            # Python reads no more than microseconds.
+            # Python supports at most microseconds.
             datetime.fromisoformat(re.sub(r"(\.\d{6})\d*Z$", r"\1+00:00", value))
         elif kind == "span":
             assert SPAN.fullmatch(value), f"{name}: {value}"
@@ -131,7 +131,7 @@ def test_the_index_leads_to_every_path(imori: Imori) -> None:
     with urlopen(f"http://{_place(imori)}/", timeout=DEADLINE_S) as answer:
         page = answer.read().decode()
     paths = re.findall(r'href="([^"]+)"', page)
-    # That one is for Prometheus, in a format of its own.
+    # This path is for Prometheus, in a format of its own.
     paths.remove("metrics")
     for path in paths:
         assert read(imori, f"/{path}")

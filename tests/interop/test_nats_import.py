@@ -1,4 +1,4 @@
-"""The users of a nats-server's configuration, imported, and used by NATS clients."""
+"""The users of a nats-server configuration, imported and then used by NATS clients."""
 
 import asyncio
 import os
@@ -41,7 +41,7 @@ include accounts.conf
 
 
 def imported(imori: Imori, folder: Path, *options: str) -> subprocess.CompletedProcess[str]:
-    """Imports the configuration as its operator does."""
+    """Imports the configuration as the operator."""
     assert imori.admin is not None
     host, port = imori.admin
     text = CONFIGURATION.replace("NKEY", public(SEED)).replace(", $REQUESTS", ', "requests.>"')
@@ -77,7 +77,7 @@ def test_users_of_a_nats_server_log_in_with_their_rights(
 
 
 async def use(imori: Imori) -> None:
-    """Lets each user do what it may, and not what it may not."""
+    """Checks what each user may and may not do."""
     host, port = imori.addresses[0]
     refused: list[str] = []
 
@@ -107,7 +107,7 @@ async def use(imori: Imori) -> None:
     assert (await heard.next_msg(timeout=10)).subject == "orders.new"
     await key.publish("end", b"")
     assert (await heard.next_msg(timeout=10)).subject == "end"
-    # An account sees nothing of the others.
+    # Accounts are isolated from each other.
     await bob.publish("own", b"")
     assert (await elsewhere.next_msg(timeout=10)).subject == "own"
     assert len([text for text in refused if "permissions violation" in text.lower()]) == 2, refused

@@ -1,4 +1,4 @@
-"""Clients over WebSocket, as in browsers: they go through the scenarios that they have for TCP."""
+"""Clients over WebSocket, as in browsers, run the same scenarios as over TCP."""
 
 import re
 import shutil
@@ -23,11 +23,11 @@ JS = Path(__file__).parent / "js"
 STOMP_SCENARIOS = re.findall(
     r"^  async (\w+)\(\) \{$", (JS / "scenarios.mjs").read_text(), re.MULTILINE
 )
-# Those that take a URL of WebSocket as it is.
+# Drivers that accept a WebSocket URL.
 NATS_DRIVERS = {
     driver.client: driver for driver in DRIVERS if driver.client in {"nats.js", "nats.go"}
 }
-# Scenarios in which the test does something to the broker, or that want a broker of their own.
+# Scenarios in which the test controls the broker, or that need a broker of their own.
 STEERED = {"reconnect", "lame_duck", "right_token", "wrong_token"}
 NATS_SCENARIOS = sorted(set(DRIVERS[0].scenarios()) - STEERED)
 
@@ -43,13 +43,13 @@ def imori(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Imori]:
 
 
 def need(driver: Driver) -> None:
-    """Skips what cannot be run here."""
+    """Skips a driver that cannot run here."""
     if (missing := driver.missing()) is not None:
         pytest.skip(f"run `make setup`: `{missing}` is missing")
 
 
 def url(imori: Imori) -> str:
-    """Returns what clients are given."""
+    """Returns the URL for clients."""
     assert imori.websocket is not None
     return "ws://{}:{}".format(*imori.websocket)
 
@@ -126,7 +126,7 @@ def test_a_call_crosses_from_nats_over_websocket_to_stomp_over_tcp(imori: Imori,
 def test_what_waits_for_a_slow_reader_arrives_whole_and_in_order(
     start_imori: StartImori, name: str
 ) -> None:
-    # Connections are spread over two cells, so that one has something for the other's.
+    # Two cells, so that messages cross between the cells of different connections.
     settings = {"cells.count": 2, "cells.busy_percent": 1}
     imori = start_imori(settings=settings, nats=True, websocket="127.0.0.1:0")
     assert imori.websocket is not None

@@ -28,7 +28,7 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Imori]:
 
 @pytest.fixture
 def imori(broker: Imori) -> Iterator[Imori]:
-    """The broker, which has no policy before the test and none behind it."""
+    """The broker, without any policy before and after the test."""
     yield broker
     for kind, path in SET.items():
         for row in read(broker, f"/api/{path}"):
@@ -40,7 +40,7 @@ def imori(broker: Imori) -> Iterator[Imori]:
 def attempt(
     imori: Imori, name: str, definition: object, *, kind: str = "policy", **fields: object
 ) -> Answer:
-    """Asks to set a policy in the vhost `/`, for all names unless a pattern is given."""
+    """Tries to set a policy in the vhost `/`, for all names unless a pattern is given."""
     body = {
         "pattern": ".*",
         "definition": definition,
@@ -75,7 +75,7 @@ def publish(channel: Any, queue: str, *bodies: str) -> None:  # noqa: ANN401
 
 
 def bodies(channel: Any, queue: str) -> list[str]:  # noqa: ANN401
-    """Takes all that waits in a queue."""
+    """Receives all messages of a queue."""
     found = []
     while (taken := channel.basic_get(queue, auto_ack=True))[0] is not None:
         found.append(taken[2].decode())
@@ -131,7 +131,7 @@ def declare(channel: Any, queue: str, **arguments: object) -> None:  # noqa: ANN
 
 
 def overflow_refuses(channel: Any, queue: str) -> bool:  # noqa: ANN401
-    """Whether the queue refuses a message."""
+    """Returns whether the queue refuses a message."""
     try:
         publish(channel, queue, "refused")
     except pika.exceptions.NackError:
@@ -140,7 +140,7 @@ def overflow_refuses(channel: Any, queue: str) -> bool:  # noqa: ANN401
 
 
 def in_effect(imori: Imori, queue: str) -> dict[str, tuple[object, str]]:
-    """Each setting in effect with its source."""
+    """Returns each effective setting with its source."""
     rows = read(imori, f"/api/queues/%2F/{segment(queue)}")["in_effect"]
     return {row["key"]: (row["value"], row["source"]) for row in rows}
 
@@ -149,7 +149,7 @@ def in_effect(imori: Imori, queue: str) -> dict[str, tuple[object, str]]:
 def test_every_key_acts_on_queues_that_are_there_and_on_new_ones(
     imori: Imori, is_new: bool
 ) -> None:
-    """Each key does what it says, whether the policy or the queue was first."""
+    """Each key takes effect, whether the policy or the queue came first."""
     definitions: dict[str, dict[str, object]] = {
         "bytes": {"max-length-bytes": 10},
         "full": {"max-length": 1, "overflow": "reject-publish"},
@@ -235,7 +235,7 @@ def test_an_alternate_exchange_acts_on_exchanges_old_and_new(imori: Imori, is_ne
         channel.queue_unbind("lost", "amq.fanout")
 
 
-# Arguments, a policy, an operator policy; and the value in effect with its source.
+# Arguments, a policy, an operator policy; and the effective value with its source.
 PRECEDENCE: list[
     tuple[dict[str, object], dict[str, object], dict[str, object], str, object, str]
 ] = [
@@ -338,7 +338,7 @@ def test_the_highest_priority_acts_and_the_kind_of_a_queue_counts(imori: Imori) 
 
 
 def test_bad_policies_are_refused_and_change_nothing(imori: Imori) -> None:
-    """SECURITY LIM-12: patterns are bounded; contradictions are told of with how to mend them."""
+    """SECURITY LIM-12: patterns are limited; contradictions are reported with a remedy."""
     for definition, fields, told in [
         ({"max-length": 1}, {"pattern": "("}, "unclosed group"),
         ({"max-length": 1}, {"pattern": "(?!a)b"}, "look-around"),
@@ -350,7 +350,7 @@ def test_bad_policies_are_refused_and_change_nothing(imori: Imori) -> None:
         ({"max-length": -1}, {}, "`max-length` is `-1`"),
         ({"max-length": "1"}, {}, "`max-length` is"),
         ({"max-lengths": 1}, {}, "`max-lengths` is no key of a policy"),
-        # Cyrillic letters that look like others.
+        # Cyrillic letters that look like Latin ones.
         ({"m\u0430x-length": 1}, {}, "is no key of a policy"),
         ({"ha-params": "x" * 20_000}, {}, "bytes; use at most"),
         ({}, {}, "`definition` is empty"),
@@ -393,7 +393,7 @@ def test_keys_without_effect_are_kept_and_named(imori: Imori) -> None:
 
 
 def test_policymakers_set_policies_of_their_vhosts_and_no_operator_policies(imori: Imori) -> None:
-    """SECURITY AUTH-14: a vhost that somebody may not enter is one that is not there."""
+    """SECURITY AUTH-14: a vhost without access looks like one that does not exist."""
     users = {"maker": "policymaker", "manager": "management", "watcher": "monitoring"}
     for name, tag in users.items():
         body = {"password": "secret", "tags": tag}
@@ -428,7 +428,7 @@ def test_policymakers_set_policies_of_their_vhosts_and_no_operator_policies(imor
 
 
 def test_policies_are_in_force_on_what_a_kill_left(tmp_path: Path) -> None:
-    """A start knows the policies before it looks at a message, and at the settings of a queue."""
+    """A start reads the policies before any message or queue setting."""
     with running_imori(tmp_path, amqp=True, admin=True) as imori:
         with channel_of(imori) as channel:
             dead_letters(channel)
@@ -559,7 +559,7 @@ def test_the_command_sets_shows_and_deletes_policies(imori: Imori) -> None:
 
 
 def test_more_queues_than_a_turn_takes_have_the_policy_of_the_last_change(imori: Imori) -> None:
-    """Queues are taken a few at a time; changes that come meanwhile leave no queue behind."""
+    """Queues are updated in batches; changes meanwhile leave no queue behind."""
     with channel_of(imori) as channel:
         for number in range(200):
             channel.queue_declare(f"many-{number}", durable=True)

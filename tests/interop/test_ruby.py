@@ -1,4 +1,4 @@
-"""The `stomp` gem, with RPCBench's exact shape and with what else the gem offers."""
+"""The `stomp` gem, in exactly RPCBench's way, and with the gem's other features."""
 
 import os
 import shutil
@@ -17,7 +17,7 @@ REQUESTS = int(os.environ.get("INTEROP_RUBY_REQUESTS", "2000"))
 
 pytestmark = [
     pytest.mark.skipif(shutil.which("ruby") is None, reason="install `ruby` and `ruby-stomp`"),
-    # The scripts share the queue that RPCBench names, so one worker runs them all.
+    # The scripts share RPCBench's queue, so one worker runs them all.
     pytest.mark.xdist_group("ruby"),
 ]
 
@@ -28,7 +28,7 @@ def start(script: str, *arguments: object) -> AbstractContextManager[subprocess.
 
 @pytest.fixture(autouse=True)
 def empty_queue(connect: Connect) -> None:
-    """Takes what a broken run left, so that each test begins with an empty queue."""
+    """Drains the queue, so that leftovers of a failed run do not affect a test."""
     client = connect()
     client.subscribe("/queue/rpc-bench")
     client.messages_until_now()
@@ -46,7 +46,7 @@ def test_rpc_bench(broker: Broker) -> None:
 
 def test_requests_before_their_responder_are_served(connect: Connect, broker: Broker) -> None:
     with start("rpc_bench.rb", "client", broker.port, REQUESTS) as client:
-        # The last request has arrived, and nobody has taken one.
+        # The last request has arrived, and none is taken.
         watcher = connect()
         credit = str(REQUESTS + 1)
         headers = {"prefetch-count": credit}

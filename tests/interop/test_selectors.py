@@ -1,4 +1,4 @@
-"""Selectors of real clients, over messages of each protocol."""
+"""Selectors set by real clients, over messages of each protocol."""
 
 import asyncio
 import uuid
@@ -20,14 +20,14 @@ from harness.imori import Imori, running_imori
 
 @pytest.fixture
 def imori(tmp_path: Path) -> Iterator[Imori]:
-    """A broker of all protocols."""
+    """A broker with all protocols."""
     with running_imori(tmp_path, amqp=True, nats=True) as imori:
         yield imori
         assert imori.stop() == 0
 
 
 def jms(imori: Imori) -> BlockingConnection:
-    """A connection of AMQP 1.0."""
+    """Opens an AMQP 1.0 connection."""
     assert imori.amqp is not None
     host, port = imori.amqp
     return BlockingConnection(f"amqp://guest:guest@{host}:{port}", timeout=DEADLINE_S)
@@ -36,13 +36,13 @@ def jms(imori: Imori) -> BlockingConnection:
 def receiver(
     connection: BlockingConnection, address: str, *options: LinkOption
 ) -> BlockingReceiver:
-    """A link with these filters, which asks for as many messages as it is told to."""
+    """Opens a link with these filters; it grants credit only on request."""
     name = uuid.uuid4().hex
     return connection.create_receiver(address, credit=0, name=name, options=list(options))
 
 
 def bodies(link: BlockingReceiver, count: int, *, browses: bool = False) -> list[str]:
-    """The bodies of the next messages. One who browses has nothing to accept."""
+    """Returns the bodies of the next messages. A browser does not accept them."""
     found: list[str] = []
     for _ in range(count):
         found.append(str(link.receive(timeout=DEADLINE_S).body))

@@ -1,4 +1,4 @@
-"""SEND: headers there and back, escapes, bodies of every size and content, receipts, order."""
+"""SEND: headers in both directions, escapes, bodies of all sizes and contents, receipts, order."""
 
 import pytest
 

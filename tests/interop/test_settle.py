@@ -18,7 +18,7 @@ def queue_of(sender: Client, name: str, count: int) -> str:
 
 
 def left_in(client: Client, destination: str) -> list[tuple[bytes, str]]:
-    """Takes what is ready in a queue, with the `redelivered` of each."""
+    """Receives the ready messages of a queue, with the `redelivered` flag of each."""
     client.subscribe(destination, "left")
     return [(frame.body, frame["redelivered"]) for frame in client.messages_until_now()]
 

@@ -1,4 +1,4 @@
-"""STOMP clients in other languages, and those that were written for another broker."""
+"""STOMP clients in other languages, and clients written for another broker."""
 
 import shutil
 import subprocess
@@ -65,7 +65,7 @@ def test_a_subscription_outlives_its_client_by_name(
     other.send(topic, b"kept for alice")
     assert other.receive().body == b"kept for alice"
     again = connected("alice")
-    # The id of the subscription may be another: its name and the client's count.
+    # The subscription's id may differ; its name and the client's count identify it.
     again.subscribe(topic, "2", headers=named)
     assert again.receive().body == b"kept for alice"
     again.unsubscribe("2", headers=named)

@@ -1,4 +1,4 @@
-"""@stomp/stompjs over TCP, through the adapter that its makers publish."""
+"""@stomp/stompjs over TCP, through the adapter published by its authors."""
 
 import re
 import shutil

@@ -1,4 +1,4 @@
-"""What the headers of SUBSCRIBE do."""
+"""The headers of SUBSCRIBE and their effects."""
 
 import time
 
@@ -12,14 +12,14 @@ from harness.frame import BrokerError
 
 
 def declare(client: Client, name: str, headers: dict[str, str]) -> str:
-    """Makes a queue with arguments and leaves it; returns a name that does not redeclare it."""
+    """Declares a queue with arguments; returns a name that does not redeclare it."""
     client.subscribe(f"/queue/{name}", "declare", headers=headers)
     client.unsubscribe("declare")
     return f"/amq/queue/{name}"
 
 
 def is_refused(client: Client, destination: str) -> bool:
-    """Says whether SUBSCRIBE is answered with an ERROR; the client is gone afterwards."""
+    """Returns whether SUBSCRIBE is refused; the client is closed afterwards."""
     try:
         client.subscribe(destination, "probe")
     except BrokerError:
@@ -120,7 +120,7 @@ def test_a_higher_x_priority_is_served_first(connect: Connect, broker: Broker, n
 
 def test_x_expires_removes_an_unused_queue(connect: Connect, name: str) -> None:
     queue = declare(connect(), name, {"x-expires": "200"})
-    # Each look uses the queue anew, so the pauses grow past the time it may stay unused.
+    # Each check uses the queue, so the pauses grow beyond the time that it may stay unused.
     pause, give_up = 0.3, time.monotonic() + DEADLINE_S
     while not is_refused(connect(), queue):
         assert time.monotonic() < give_up, "the queue never expired"

@@ -1,4 +1,4 @@
-"""RPC over `/temp-queue/`: the reply address that the broker makes."""
+"""RPC over `/temp-queue/`: the reply address is created by the broker."""
 
 import pytest
 
@@ -9,7 +9,7 @@ from harness.frame import BrokerError, Frame
 
 
 def request(requester: Client, responder: Client, queue: str, inbox: str = "inbox") -> Frame:
-    """Sends a request and returns it as the responder receives it."""
+    """Sends a request; returns it as received by the responder."""
     requester.send(queue, b"request", {"reply-to": f"/temp-queue/{inbox}"})
     return responder.receive()
 

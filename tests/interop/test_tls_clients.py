@@ -1,4 +1,4 @@
-"""TLS through the libraries that clients use."""
+"""TLS with the libraries used by clients."""
 
 import asyncio
 import socket
@@ -25,13 +25,13 @@ from harness.process import running
 
 Start = Callable[..., Imori]
 
-# Clients whose environment names the CA that they trust: variable, scheme, listener, login.
+# Clients that take the trusted CA from their environment: variable, scheme, listener, login.
 BY_ENVIRONMENT = {
     "amqp091-go": ("SSL_CERT_FILE", "amqps", "amqp-tls", "guest:guest@"),
     "amqplib": ("NODE_EXTRA_CA_CERTS", "amqps", "amqp-tls", "guest:guest@"),
     "nats.go": ("SSL_CERT_FILE", "tls", "nats", ""),
 }
-# These steer the broker, need another configuration, or say that there is no TLS.
+# Scenarios that control the broker, need another configuration, or expect no TLS.
 WITHOUT_TLS = {"restart", "reconnect", "lame_duck", "right_token", "wrong_token", "what_info_says"}
 DRIVERS = {
     driver.client: driver
@@ -48,19 +48,19 @@ SCENARIOS = [
 
 @pytest.fixture(scope="module")
 def own(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
-    """Certificates of a CA that the broker and its clients know."""
+    """Certificates of a CA that broker and clients trust."""
     return certificates(tmp_path_factory.mktemp("tls") / "certs")
 
 
 @pytest.fixture(scope="module")
 def foreign(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
-    """Certificates of a CA that nobody knows."""
+    """Certificates of an unknown CA."""
     return certificates(tmp_path_factory.mktemp("tls") / "foreign")
 
 
 @pytest.fixture
 def start(start_imori: StartImori, own: Certificates) -> Start:
-    """Starts a broker with TLS for every client."""
+    """Starts a broker with TLS for all clients."""
 
     def start_with(**settings: object) -> Imori:
         names = ("stomp-tls", "nats-tls", "amqp-tls", "ws-tls", "admin-tls")
@@ -116,7 +116,7 @@ def pika_parameters(
     context: ssl.SSLContext,
     credentials: Any = None,  # noqa: ANN401
 ) -> pika.ConnectionParameters:
-    """Returns how pika connects with TLS."""
+    """Returns pika's connection parameters with TLS."""
     return pika.ConnectionParameters(
         "localhost",
         imori.named["amqp-tls"][1],

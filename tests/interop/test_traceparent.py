@@ -1,4 +1,4 @@
-"""W3C's `traceparent` and `tracestate` come from each protocol to each other one unchanged."""
+"""W3C's `traceparent` and `tracestate` cross between all protocols unchanged."""
 
 import os
 from collections.abc import Callable, Iterator
@@ -28,7 +28,7 @@ TRACE = {
 
 @pytest.fixture
 def world(tmp_path: Path) -> Iterator[World]:
-    """A broker that nobody else uses."""
+    """A broker for one test."""
     with running_world(tmp_path) as world:
         yield world
 

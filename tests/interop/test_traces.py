@@ -1,4 +1,4 @@
-"""Publishes of sampled traces become spans that a collector of OpenTelemetry takes."""
+"""Publishes with a sampled trace become spans that an OpenTelemetry collector accepts."""
 
 import json
 import socket
@@ -26,7 +26,7 @@ NOT_SAMPLED = f"00-{TRACE}-{SENDER}-00"
 
 
 class Collector:
-    """A collector: the spans it took."""
+    """A collector, with the spans that it received."""
 
     def __init__(self) -> None:
         self.spans: Queue[dict[str, Any]] = Queue()
@@ -45,7 +45,7 @@ def collecting() -> Iterator[tuple[Collector, str]]:
         def do_POST(self) -> None:
             body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
             assert (self.path, self.headers["Content-Type"]) == ("/v1/traces", "application/json")
-            # Every name and type is one of the protocol's own.
+            # Every name and type belongs to the protocol.
             json_format.ParseDict(body, ExportTraceServiceRequest())
             collector.requests.put(collector.status)
             self.send_response(collector.status)
@@ -124,7 +124,7 @@ def test_a_sampled_publish_is_a_span_of_its_trace(tmp_path: Path, send_by: Any) 
         assert said["messaging.destination.name"] == "amq.topic"
         assert said["messaging.rabbitmq.destination.routing_key"] == "traced"
         assert (said["messaging.message.body.size"], said["imori.vhost"]) == ("4", "/")
-        # Nobody listened.
+        # There was no receiver.
         assert (said["imori.receivers"], span["status"]["code"]) == ("0", 2)
         with pytest.raises(Empty):
             collector.spans.get_nowait()
@@ -150,7 +150,7 @@ def test_a_collector_that_refuses_costs_spans_and_no_message(tmp_path: Path) -> 
         send_by_amqp(imori, SAMPLED)
         assert collector.requests.get(timeout=DEADLINE_S) == 503
         send_by_stomp(imori, SAMPLED)
-        # The line about the first stands in the log before the second is sent.
+        # The first is in the log before the second is sent.
         assert collector.requests.get(timeout=DEADLINE_S) == 503
         page = ask(imori, "/metrics").body
         assert "imori_trace_spans_lost_total 0" in page

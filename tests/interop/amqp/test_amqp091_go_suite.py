@@ -1,7 +1,6 @@
-"""amqp091-go's own tests with a broker, from its module.
+"""amqp091-go's own tests against a broker, from its module.
 
-Some ask for connections by RabbitMQ's management API on its usual port, so that they have a network
-to themselves.
+Some use RabbitMQ's management API on its default port, so they get a network of their own.
 """
 
 import re
@@ -19,7 +18,7 @@ pytestmark = pytest.mark.timeout(SUITE_S)
 TESTS = INSTALLED / "amqp091-go.test"
 ENDED = re.compile(r"^--- (PASS|FAIL|SKIP): (\S+)", re.MULTILINE)
 
-# Its tests of recovery wait for most of their time.
+# The recovery tests spend most of their time waiting.
 HALVES = {"recovery": ("run", 19), "all-else": ("skip", 227)}
 
 
@@ -37,7 +36,7 @@ def test_amqp091_go(half: str, tmp_path: Path) -> None:
             prefix=within,
         ) as imori,
     ):
-        # Its tests of recovery close their connections over HTTP, in the name of their user.
+        # The recovery tests close their connections over HTTP, as their user.
         administer = [*within, BINARY, "user"]
         data = ["--data-dir", str(imori.log.parent / "data")]
         set_guest = [*administer, "set", "guest", "--tag", "administrator", *data]

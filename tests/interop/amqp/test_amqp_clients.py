@@ -1,4 +1,4 @@
-"""Each scenario through every client library; the programs are in the folders beside this file."""
+"""Each scenario with every client library; the programs are in the folders beside this file."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,7 +9,7 @@ from harness.amqp.broker import AmqpBroker, running_amqp
 from harness.amqp.driver import DRIVERS
 from harness.driver import Driver
 
-# What a client library does not offer.
+# Scenarios that a client library does not support.
 NOT_OFFERED = {
     "amqplib": {"transactions"},
     "php-amqplib": {"restart"},
@@ -20,7 +20,7 @@ SCENARIOS = [scenario for scenario in DRIVERS[0].scenarios() if scenario != "res
 
 @pytest.fixture(scope="module")
 def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AmqpBroker]:
-    """A broker for the scenarios that need it as it is."""
+    """A broker for the scenarios that do not restart it."""
     with running_amqp(tmp_path_factory.mktemp("amqp")) as broker:
         yield broker
 

@@ -1,4 +1,4 @@
-"""Celery from end to end: an application, workers that come and go, results by `rpc://`."""
+"""Celery end to end: an application, workers that die and restart, results over `rpc://`."""
 
 import importlib
 import os
@@ -25,20 +25,20 @@ StartWorker = Callable[[], AbstractContextManager["subprocess.Popen[bytes]"]]
 
 @pytest.fixture
 def broker(tmp_path: Path) -> Iterator[AmqpBroker]:
-    """A broker that may restart."""
+    """A broker that can be restarted."""
     with running_amqp(tmp_path / "broker") as broker:
         yield broker
 
 
 @pytest.fixture
 def tasks(broker: AmqpBroker, monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
-    """The application, which sends to the broker."""
+    """The application, connected to the broker."""
     monkeypatch.setenv("BROKER_URL", broker.url)
     monkeypatch.syspath_prepend(TASKS)
     monkeypatch.delitem(sys.modules, "tasks", raising=False)
     tasks = importlib.import_module("tasks")
     yield tasks
-    # Its connections, of which the broker may have ended some.
+    # The broker may have ended some of its connections.
     with suppress(*errors_of(tasks)):
         if tasks.app.backend.result_consumer._consumer is not None:
             tasks.app.backend.result_consumer.stop()
@@ -48,7 +48,7 @@ def tasks(broker: AmqpBroker, monkeypatch: pytest.MonkeyPatch) -> Iterator[Modul
 
 @pytest.fixture
 def start_worker(broker: AmqpBroker, tasks: ModuleType, tmp_path: Path) -> StartWorker:
-    """Starts a worker with one process for tasks, all of which has ended afterwards."""
+    """Starts a worker with one task process, both of which are ended afterwards."""
 
     @contextmanager
     def start() -> Iterator["subprocess.Popen[bytes]"]:
@@ -74,14 +74,14 @@ def start_worker(broker: AmqpBroker, tasks: ModuleType, tmp_path: Path) -> Start
 
 
 def kill(worker: "subprocess.Popen[bytes]") -> None:
-    """Kills a worker and the process that it has for tasks, if they are still there."""
+    """Kills a worker and its task process, if they still run."""
     if worker.poll() is None:
         os.killpg(worker.pid, signal.SIGKILL)
         worker.wait()
 
 
 def is_up(tasks: ModuleType) -> bool:
-    """Tells whether a worker answers; the broker may have restarted since the last time."""
+    """Returns whether a worker answers; the broker may have restarted meanwhile."""
     try:
         return bool(tasks.app.control.ping(timeout=0.2))
     except errors_of(tasks):
@@ -89,7 +89,7 @@ def is_up(tasks: ModuleType) -> bool:
 
 
 def errors_of(tasks: ModuleType) -> tuple[type[Exception], ...]:
-    """The errors by which a client learns that its connection is gone."""
+    """Returns the errors that a client gets for a lost connection."""
     return (OSError, *tasks.app.connection_for_write().connection_errors)
 
 
@@ -117,7 +117,7 @@ def test_tasks_run_by_priority(
     tasks: ModuleType, start_worker: StartWorker, tmp_path: Path
 ) -> None:
     with start_worker() as worker:
-        # The worker declares its queue; what comes while it is away is in it.
+        # The worker declares its queue, which then keeps messages while the worker is down.
         tasks.add.delay(0, 0).get(timeout=DEADLINE_S)
         kill(worker)
     for priority in (3, 9, 0, 5, 9, 1):

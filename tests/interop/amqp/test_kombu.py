@@ -1,4 +1,4 @@
-"""kombu's own tests of its transport for py-amqp, from its source distribution."""
+"""kombu's own tests of its py-amqp transport, from its source distribution."""
 
 import re
 import sys
@@ -24,5 +24,5 @@ def test_kombu_over_py_amqp(tmp_path: Path) -> None:
             source,
             {"RABBITMQ_HOST": "127.0.0.1", "RABBITMQ_5672_TCP": str(broker.port)},
         )
-    # Without the plugin that runs failed tests again.
+    # Without the plugin that repeats failed tests.
     assert re.search(r"^51 passed\b", printed, re.MULTILINE), printed

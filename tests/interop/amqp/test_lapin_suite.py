@@ -15,8 +15,8 @@ LAPIN = INSTALLED / "lapin-4.12.3"
 
 TESTS = "cargo test --locked --offline --no-default-features --features tokio --tests"
 
-# It wants the broker to end a channel before a thousand acknowledgements are written.
-# RabbitMQ is too slow for it on two cores, and any broker may be.
+# It expects the broker to close a channel before a thousand acknowledgements are written. On two
+# cores, RabbitMQ is too slow for that, and any broker may be.
 RACE = "concurrent_acks_cut_short_by_a_broker_channel_close_report_its_error"
 
 

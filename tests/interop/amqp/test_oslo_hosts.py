@@ -1,4 +1,4 @@
-"""Two hosts that speak to each other by oslo.messaging, and a broker that restarts among them."""
+"""Two hosts that communicate over oslo.messaging, with a broker that restarts meanwhile."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -12,7 +12,7 @@ from harness.amqp.host import PYTHON, Host, running_host
 from harness.amqp.suite import need
 from harness.deadline import DEADLINE_S, wait_for
 
-# Hosts that lost the broker look for it again at once, and often.
+# Hosts that lose the broker reconnect at once, and often.
 OPTIONS = "?kombu_reconnect_delay=0.1&rabbit_retry_interval=1&rabbit_interval_max=1"
 
 DURABLE = f"{OPTIONS}&amqp_durable_queues=true"
@@ -21,7 +21,7 @@ QUORUM = f"{OPTIONS}&rabbit_quorum_queue=true&rabbit_transient_quorum_queue=true
 
 @pytest.fixture
 def broker(tmp_path: Path) -> Iterator[AmqpBroker]:
-    """A broker that may restart."""
+    """A broker that can be restarted."""
     need(PYTHON)
     with running_amqp(tmp_path / "broker") as broker:
         yield broker
@@ -31,7 +31,7 @@ def broker(tmp_path: Path) -> Iterator[AmqpBroker]:
 def hosts(
     request: pytest.FixtureRequest, broker: AmqpBroker, tmp_path: Path
 ) -> Iterator[tuple[Host, Host]]:
-    """Two hosts, each of which serves, calls, and listens to notifications."""
+    """Two hosts that each serve, call, and listen to notifications."""
     url = broker.url + request.param
     with running_host(url, "left", tmp_path) as left, running_host(url, "right", tmp_path) as right:
         for host in (left, right):
@@ -49,7 +49,7 @@ def test_hosts_speak_and_go_on_after_a_restart_of_the_broker(
     wait_for(lambda: "wait" in right.ask("seen"))
     consumers = broker.consumers()
     broker.restart()
-    # Casts that find no queue yet are lost, as RabbitMQ loses them.
+    # Casts that find no queue yet are lost, as with RabbitMQ.
     wait_for(lambda: broker.consumers() == consumers)
     speak(*hosts)
     right.ask("answer")
@@ -72,7 +72,7 @@ def test_call_that_is_watched_ends_soon_after_its_host(hosts: tuple[Host, Host])
 
 
 def speak(left: Host, right: Host) -> None:
-    """Everything that services of a cloud do with each other, from left to right and back."""
+    """Exercises everything that cloud services do with each other, in both directions."""
     called_by_name(left, right)
     called_by_topic(left, right)
     refused(left)
@@ -138,7 +138,7 @@ def notifications(left: Host, right: Host) -> None:
         return len(seen) == 4
 
     wait_for(all_came)
-    # Once for the hosts together, once for the pool.
+    # Once for the hosts together, and once for the pool.
     assert Counter(seen) == {
         "info right instance.create begin": 2,
         "error right instance.create failed": 2,

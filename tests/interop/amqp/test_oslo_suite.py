@@ -1,6 +1,6 @@
-"""oslo.messaging's own functional tests, which come in its package.
+"""oslo.messaging's own functional tests, from its package.
 
-Two of its tests start a RabbitMQ of their own, and skip themselves.
+Two of the tests start a RabbitMQ themselves, and are skipped.
 """
 
 import re
@@ -19,10 +19,10 @@ OSLO = INSTALLED / "oslo"
 _VERSION = f"python{sys.version_info.major}.{sys.version_info.minor}"
 PACKAGES = OSLO / "lib" / _VERSION / "site-packages"
 
-# Its tests of calls and casts. One of the others listens on a fixed port, so that it is run once.
+# Its tests of calls and casts. One of the others listens on a fixed port, so it runs only once.
 CALLS_AND_CASTS = r"test_functional\.(Call|Cast)TestCase"
 
-# Options of the driver that change which queues and exchanges it declares, and how it logs in.
+# Driver options that change the declared queues and exchanges, and the login.
 OPTIONS = {
     "durable": "amqp_durable_queues=true&rabbit_login_method=PLAIN",
     "auto-delete": "amqp_auto_delete=true&enable_cancel_on_failover=true",
@@ -34,10 +34,10 @@ OPTIONS = {
 
 
 def functional_tests(folder: Path, options: str, at_once: int, *chosen: str) -> dict[str, int]:
-    """Runs the tests whose names fit `chosen`, and returns how many ended in which way.
+    """Runs the tests with names matching `chosen`; returns the number of tests per result.
 
-    The exchange of calls and that of notifications have one name, but the options go to calls
-    alone: a broker for each.
+    Calls and notifications use exchanges with the same name, but the options only apply to calls,
+    so each gets a broker of its own.
     """
     need(OSLO / "bin/stestr")
     with ExitStack() as stack:

@@ -1,4 +1,4 @@
-"""Each scenario through every client library; the programs are in the folders beside this file."""
+"""Each scenario with every client library; the programs are in the folders beside this file."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,15 +12,15 @@ from harness.deadline import DEADLINE_S
 from harness.driver import Driver
 from harness.imori import Imori, running_imori
 
-# What a client library does not offer; fe2o3-amqp needs a library for TLS beside it, proton one for
-# SCRAM.
+# Scenarios that a client library does not support; fe2o3-amqp needs another library for TLS, and
+# proton one for SCRAM.
 NOT_OFFERED = {
     "python-qpid-proton": {"scram"},
     "proton-cpp": {"aborted_transfer", "scram", "transaction"},
     "fe2o3-amqp": {"aborted_transfer", "tls"},
     "rhea": {"aborted_transfer", "scram", "transaction"},
 }
-# Scenarios with a broker of their own, or with more to set up.
+# Scenarios with a broker of their own, or with additional set-up.
 APART = ("refusal", "scram", "tls")
 SCENARIOS = [scenario for scenario in DRIVERS[0].scenarios() if scenario not in APART]
 FULL = {"durable": True, "arguments": {"x-max-length": 1, "x-overflow": "reject-publish"}}
@@ -36,7 +36,7 @@ def imori(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Imori]:
 
 
 def run(imori: Imori, driver: Driver, scenario: str, name: str) -> None:
-    """Runs a scenario of a client that offers it."""
+    """Runs a scenario with a client that supports it."""
     driver.need(scenario, NOT_OFFERED)
     host, port = imori.addresses[0]
     driver.run(scenario, f"amqp://guest:guest@{host}:{port}", name)

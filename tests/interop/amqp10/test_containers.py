@@ -1,4 +1,4 @@
-"""Containers, the names of their links, and other brokers (python-qpid-proton)."""
+"""Containers, their link names, and redirects to other brokers (python-qpid-proton)."""
 
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -21,7 +21,7 @@ ALL = {"configure": ".*", "write": ".*", "read": ".*"}
 
 @pytest.fixture(scope="module")
 def imori(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Imori]:
-    """A broker with two users that names another."""
+    """A broker with two users that names another broker."""
     folder = tmp_path_factory.mktemp("containers")
     settings = {"amqp.failover": OTHER}
     with running_imori(folder, protocol="amqp", admin=True, settings=settings) as imori:
@@ -37,7 +37,7 @@ def imori(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Imori]:
 
 
 def connect(imori: Imori, user: str, container: str, *capabilities: str) -> BlockingConnection:
-    """A connection of a user's container, with what it desires of the broker."""
+    """Connects as a user's container, with desired capabilities."""
     host, port = imori.addresses[0]
     own = Container()
     own.container_id = container
@@ -54,7 +54,7 @@ def connect(imori: Imori, user: str, container: str, *capabilities: str) -> Bloc
 
 
 def is_refused(opens: Callable[[], BlockingConnection]) -> bool:
-    """Whether the broker opens a connection and closes it at once, for its container's sake."""
+    """Returns whether the broker closes a new connection at once because of its container."""
     try:
         opens().close()
     except ConnectionException as error:
@@ -63,7 +63,7 @@ def is_refused(opens: Callable[[], BlockingConnection]) -> bool:
 
 
 def test_a_container_that_wants_one_connection_has_one(imori: Imori) -> None:
-    # SECURITY AUTH-07: an id is among those of its user.
+    # SECURITY AUTH-07: a container id is unique per user.
     first = connect(imori, "ann", "c", SOLE)
     assert is_refused(lambda: connect(imori, "ann", "c", SOLE))
     for user, container, capabilities in [
@@ -79,13 +79,13 @@ def test_a_container_that_wants_one_connection_has_one(imori: Imori) -> None:
 def test_whoever_dies_keeps_nobody_out(imori: Imori) -> None:
     with Conversation(imori.addresses[0]) as dead:
         assert dead.send(init("PLAIN", b"\0ann\0ann")).code == OUTCOME
-        # An `open` of the container `e`, which desires to be the only one.
+        # An `open` of container `e`, which wants to be the only one.
         fields = b"\xa1\x01e" + b"\x40" * 7 + b"\xa3" + bytes([len(SOLE)]) + SOLE.encode()
         body = b"\x00\x53\x10\xc0" + bytes([len(fields) + 1, 9]) + fields
         frame = (len(body) + 8).to_bytes(4, "big") + b"\x02\x00\x00\x00" + body
         assert dead.open(frame).startswith(b"\x00\x53\x10")
         assert is_refused(lambda: connect(imori, "ann", "e", SOLE))
-    # The broker notices that the transport has ended without a word.
+    # The broker notices that the transport has ended abruptly.
     while is_refused(lambda: connect(imori, "ann", "e", SOLE)):
         pass
 

@@ -1,4 +1,4 @@
-"""go-amqp's own tests with a broker, from its module."""
+"""go-amqp's own tests against a broker, from its module."""
 
 import re
 from pathlib import Path
@@ -13,7 +13,7 @@ pytestmark = pytest.mark.timeout(SUITE_S)
 TESTS = REPOSITORY / ".tools/amqp10/go-amqp.test"
 ENDED = re.compile(r"^--- (PASS|FAIL|SKIP): (\S+)", re.MULTILINE)
 
-# Each test of its file integration_test.go; Artemis 2.56 passes 13 of them.
+# The tests in integration_test.go; Artemis 2.56 passes 13 of them.
 WITH_BROKER = [
     "TestIntegrationRoundTrip",
     "TestIntegrationRoundTrip_Buffered",

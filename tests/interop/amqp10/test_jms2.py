@@ -12,7 +12,7 @@ pytestmark = pytest.mark.timeout(SUITE_S)
 
 INSTALLED = REPOSITORY / ".tools/amqp10"
 SOURCES = REPOSITORY / "tests/interop/amqp10/jms2"
-# The queue that a test of refusals expects.
+# A queue that refuses messages, as one test expects.
 FULL = {"durable": True, "arguments": {"x-max-length": 1, "x-overflow": "reject-publish"}}
 
 
@@ -25,7 +25,7 @@ def test_jms_2(tmp_path: Path) -> None:
         assert ask(imori, "/api/queues/%2F/full", method="PUT", body=FULL).status == 201
         host, port = imori.addresses[0]
         jars = f"{INSTALLED / 'jms2'}:{INSTALLED / 'jms2-jars'}/*"
-        # The small messages of these tests say nothing of speed: the first compiler is enough.
+        # The small messages of these tests do not measure speed, so the first compiler is enough.
         java = ["java", "-XX:TieredStopAtLevel=1", f"-Dbroker=amqp://{host}:{port}", "-cp", jars]
         classes = sorted(path.stem for path in sources)
         printed = run_suite([*java, "org.junit.runner.JUnitCore", *classes], tmp_path, {})

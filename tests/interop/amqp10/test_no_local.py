@@ -1,4 +1,4 @@
-"""The filter no-local: subscriptions that do not hear what their own container sends."""
+"""The no-local filter: subscriptions that skip the messages of their own container."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,30 +16,30 @@ NAME = proton.symbol("apache.org:no-local-filter:list")
 
 
 def no_local() -> Filter:
-    """The filter as Qpid JMS writes it."""
+    """The filter as encoded by Qpid JMS."""
     return Filter({proton.symbol("no-local"): proton.Described(proton.ulong(0x468C00000003), NAME)})
 
 
 def no_local_by_name() -> Filter:
-    """The filter with a name as its descriptor, and an empty list."""
+    """The filter with a symbolic descriptor and an empty list."""
     return Filter({NAME: proton.Described(NAME, [])})
 
 
 @pytest.fixture
 def imori(tmp_path: Path) -> Iterator[Imori]:
-    """A broker that nobody else uses."""
+    """A broker for one test."""
     with running_imori(tmp_path, amqp=True) as imori:
         yield imori
         assert imori.stop() == 0
 
 
 def subscribe(connection: BlockingConnection, *options: Any, name: str = "s") -> Any:  # noqa: ANN401
-    """A receiver of the topic `t`."""
+    """Opens a receiver of the topic `t`."""
     return connection.create_receiver("t", name=name, credit=0, options=[Topic(), *options])
 
 
 def send(connection: BlockingConnection, *bodies: str) -> None:
-    """Sends persistent messages to the topic `t`, which are accepted."""
+    """Sends persistent messages to the topic `t`, which must be accepted."""
     sender = connection.create_sender("/exchanges/amq.topic/t")
     for body in bodies:
         sender.send(proton.Message(body=body, durable=True))
@@ -75,7 +75,7 @@ def test_a_durable_subscription_leaves_its_own_messages_out(tmp_path: Path) -> N
         other.close()
         imori.process.kill()
         imori.process.wait()
-    # What it did not take does not come back either.
+    # Messages that it skipped do not come back after a restart either.
     with running_imori(tmp_path, amqp=True) as imori:
         own, other = connect(imori, "own"), connect(imori, "other")
         send(own, "4")

@@ -1,4 +1,4 @@
-"""What receivers say became of a message, and who gets it next."""
+"""Outcomes that receivers report, and the next receiver of the message."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -24,7 +24,7 @@ def imori(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Imori]:
 
 @pytest.fixture
 def connection(imori: Imori) -> Iterator[BlockingConnection]:
-    """A connection of its own."""
+    """A connection for one test."""
     opened = connect(imori)
     yield opened
     opened.close()
@@ -40,7 +40,7 @@ def test_what_is_undeliverable_here_goes_elsewhere(connection: BlockingConnectio
     first.accept()
     modify(first, undeliverable=True, failed=True)
     modify(first)
-    # The link gets what it did not refuse, and what comes then; nobody else is there for the other.
+    # The link gets later messages, and none that it refused, as no other link is there for those.
     assert first.receive().body == "3"
     sender.send(proton.Message(body="4"))
     assert first.receive().body == "4"
@@ -50,7 +50,7 @@ def test_what_is_undeliverable_here_goes_elsewhere(connection: BlockingConnectio
     assert (refused.body, refused.delivery_count, refused.first_acquirer) == ("2", 1, False)
     modify(second, undeliverable=True)
     assert drained(second) == []
-    # A link that is attached anew has refused nothing.
+    # A newly attached link has refused nothing.
     end(second)
     third = connection.create_receiver("elsewhere", name="second")
     assert third.receive().delivery_count == 1
@@ -116,9 +116,9 @@ def test_annotations_of_modified_stay_with_the_message(
 def test_annotations_of_modified_outlast_a_broker_that_is_killed(
     tmp_path: Path, filler: int
 ) -> None:
-    """A durable message in a durable queue has them after `kill -9`.
+    """A durable message in a durable queue keeps them after `kill -9`.
 
-    So many megabytes that come later make the journal free the file with their records.
+    Other messages make the journal free the file with their records.
     """
     settings = {"journal.files": 2}
     with running_imori(tmp_path, amqp=True, settings=settings) as imori:
@@ -134,7 +134,7 @@ def test_annotations_of_modified_outlast_a_broker_that_is_killed(
         for number in range(2):
             receiver.receive()
             modify(receiver, annotations={"x-old": number, f"x-new-{number}": number})
-        # An answer comes after what was settled before it is on disk.
+        # The answer comes once earlier settlements are on disk.
         receiver.receive()
         sender.send(proton.Message(body="last", durable=True))
         fills = opened.create_sender("/queues/filler")
@@ -153,7 +153,7 @@ def test_annotations_of_modified_outlast_a_broker_that_is_killed(
 
 
 def test_more_annotations_than_a_message_keeps_end_the_session(imori: Imori) -> None:
-    """SECURITY LIM-10: what receivers add is bounded."""
+    """SECURITY LIM-10: annotations added by receivers are limited."""
     opened = connect(imori)
     opened.create_sender("annotated").send(proton.Message(body="m"))
     receiver: Any = opened.create_receiver("annotated")
@@ -169,5 +169,5 @@ def test_more_annotations_than_a_message_keeps_end_the_session(imori: Imori) -> 
 
 
 def symbols(names: dict[str, Any]) -> dict[Any, Any]:
-    """A map of annotations as proton has it."""
+    """Returns annotations with symbols as keys."""
     return {proton.symbol(key): value for key, value in names.items()}

@@ -1,4 +1,4 @@
-"""The four patterns of messaging, as the programs in examples/patterns have them."""
+"""The four messaging patterns, with the programs in examples/patterns."""
 
 import os
 import subprocess
@@ -18,7 +18,7 @@ PROGRAM_S = 60
 PEER_S = 300
 QUEUES = ["OneQueueEach", "SharedQueue"]
 TOPICS = ["NothingMissed", "OnCondition"]
-# The Java programs that run with other brokers. Broker-J makes no topic by its name.
+# The Java programs that also run with other brokers. Broker-J creates no topics by name.
 OF_PEERS = {
     "artemis": [*QUEUES, *TOPICS],
     "activemq": [*QUEUES, *TOPICS],
@@ -90,14 +90,14 @@ symbol LIKE 'B%' AND volume = 'small': small trade of B
 
 
 def java(program: str, url: str) -> list[str]:
-    """How a Java program is run with the broker at a URL."""
+    """Returns the command that runs a Java program with the broker at a URL."""
     need("java", INSTALLED / "patterns.sha256")
     jars = f"{INSTALLED / 'patterns'}:{INSTALLED / 'patterns-jars'}/*"
     return ["java", "-cp", jars, program, url]
 
 
 def command(program: Path, address: str) -> list[str]:
-    """How a program is run with the broker at an address."""
+    """Returns the command that runs a program with the broker at an address."""
     if program.suffix == ".java":
         return java(program.stem, f"amqp://{address}")
     if program.suffix == ".py":
@@ -107,7 +107,7 @@ def command(program: Path, address: str) -> list[str]:
 
 @pytest.fixture(scope="module")
 def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """A broker that no program has used before."""
+    """A broker that no other program has used."""
     with running_imori(tmp_path_factory.mktemp("patterns"), protocol="amqp") as imori:
         host, port = imori.addresses[0]
         yield f"{host}:{port}"
@@ -119,7 +119,7 @@ def test_every_program_is_known() -> None:
 
 
 def run(program: str, command: list[str]) -> None:
-    """Runs a program, which has to print what is expected."""
+    """Runs a program, which must print the expected output."""
     ran = subprocess.run(
         command,
         capture_output=True,

@@ -1,4 +1,4 @@
-"""python-qpid-proton against the broker: what users of AMQP 1.0 meet in their first hours."""
+"""python-qpid-proton against the broker: what new AMQP 1.0 users try first."""
 
 import threading
 from collections.abc import Iterator
@@ -29,7 +29,7 @@ def imori(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Imori]:
 
 @pytest.fixture
 def connection(imori: Imori) -> Iterator[BlockingConnection]:
-    """A connection of its own."""
+    """A connection for one test."""
     opened = connect(imori)
     yield opened
     opened.close()
@@ -124,7 +124,7 @@ def test_a_durable_subscription_hears_what_it_missed(imori: Imori) -> None:
         if expected is not None:
             assert receiver.receive().body == expected
             receiver.accept()
-            # A link that is closed, and not only detached, ends its subscription.
+            # Closing a link, rather than only detaching it, ends its subscription.
             end(receiver)
         else:
             receiver.detach()
@@ -142,7 +142,7 @@ def test_a_temporary_queue_takes_answers(imori: Imori, connection: BlockingConne
     request = requests.receive()
     relay.send(proton.Message(address=request.reply_to, correlation_id=request.correlation_id))
     assert inbox.receive().correlation_id == "7"
-    # From another connection too, by a link of its own; nobody else receives there.
+    # From another connection too, on a link of its own; no other client receives there.
     other = connect(imori)
     other.create_sender(address).send(proton.Message(body="from elsewhere"))
     assert inbox.receive().body == "from elsewhere"
@@ -154,7 +154,7 @@ def test_a_temporary_queue_takes_answers(imori: Imori, connection: BlockingConne
     with pytest.raises(SendException) as rejected:
         relay.send(proton.Message(address=address))
     assert rejected.value.state == proton.Delivery.REJECTED
-    # A link that does not list the outcome is detached.
+    # A link that does not announce the outcome is detached.
     with pytest.raises(LinkDetached) as detached:
         connection.create_sender(None).send(proton.Message(address=address))
     assert detached.value.condition == "amqp:not-found"
@@ -173,7 +173,7 @@ def test_exchanges_have_addresses(imori: Imori, connection: BlockingConnection) 
         sender.send(proton.Message(body=b"n", inferred=True))
         assert receiver.receive().body == b"n"
         assert [channel.basic_get("bound")[2] for _ in range(2)] == [b"m", b"n"]
-        # RabbitMQ 4: a message that no queue gets is released.
+        # RabbitMQ 4: a message that no queue receives is released.
         nowhere = connection.create_sender("/exchanges/x%2Fy/nowhere")
         with pytest.raises(SendException) as refused:
             nowhere.send(proton.Message(body="n"))
@@ -229,7 +229,7 @@ def test_stomp_and_amqp10_understand_each_other(
 
 
 class Producer(MessagingHandler):
-    """Sends as fast as its credit allows, settled or not, and counts the answers."""
+    """Sends as fast as credit allows, settled or not, and counts the outcomes."""
 
     def __init__(self, url: str, count: int, *, settled: bool) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""Requests of JMS that STOMP, NATS and AMQP 0-9-1 answer, and theirs that JMS answers."""
+"""JMS requests answered over STOMP, NATS and AMQP 0-9-1, and their requests answered by JMS."""
 
 import asyncio
 import subprocess
@@ -25,7 +25,7 @@ REQUESTS = 100
 
 @pytest.fixture(scope="module")
 def imori(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Imori]:
-    """A broker of all protocols."""
+    """A broker with all protocols."""
     need("java", INSTALLED / "jms2.sha256")
     with running_imori(tmp_path_factory.mktemp("replies"), amqp=True, nats=True) as imori:
         yield imori
@@ -34,7 +34,7 @@ def imori(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Imori]:
 
 @contextmanager
 def jms(imori: Imori, role: str, kind: str, name: str) -> Iterator[Run]:
-    """Starts the JMS end, which has ended afterwards."""
+    """Starts the JMS side, and ends it afterwards."""
     assert imori.amqp is not None
     host, port = imori.amqp
     jars = f"{INSTALLED / 'jms2'}:{INSTALLED / 'jms2-jars'}/*"
@@ -49,7 +49,7 @@ def jms(imori: Imori, role: str, kind: str, name: str) -> Iterator[Run]:
 
 
 class StompClient(stomp.ConnectionListener):  # type: ignore[misc]
-    """A connection of stomp.py that answers requests and collects replies."""
+    """A stomp.py listener that answers requests and collects replies."""
 
     def __init__(self, imori: Imori) -> None:
         self.replies: SimpleQueue[tuple[str, str]] = SimpleQueue()
@@ -68,13 +68,13 @@ class StompClient(stomp.ConnectionListener):  # type: ignore[misc]
 
 
 def pika_channel(imori: Imori) -> Any:  # noqa: ANN401
-    """A channel of pika, on a connection of its own."""
+    """Opens a pika channel on a connection of its own."""
     assert imori.amqp is not None
     return pika.BlockingConnection(pika.ConnectionParameters(*imori.amqp)).channel()
 
 
 async def nats_client(imori: Imori) -> Any:  # noqa: ANN401
-    """A connection of nats-py."""
+    """Opens a nats-py connection."""
     assert imori.nats is not None
     host, port = imori.nats
     return await nats.connect(f"nats://{host}:{port}", user="guest", password="guest")

@@ -1,4 +1,4 @@
-"""Replies that pass the queue of a dynamic source, whose receiver takes settled deliveries."""
+"""Replies that bypass the queue of a dynamic source, if its receiver takes settled deliveries."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -21,14 +21,14 @@ from harness.imori import Imori, running_imori
 
 @pytest.fixture
 def imori(tmp_path: Path) -> Iterator[Imori]:
-    """A broker that listens for AMQP, STOMP and its operators."""
+    """A broker that listens for AMQP, STOMP and operators."""
     with running_imori(tmp_path, amqp=True, admin=True) as imori:
         yield imori
         assert imori.stop() == 0
 
 
 def connect(imori: Imori) -> BlockingConnection:
-    """A connection of proton."""
+    """Opens a proton connection."""
     assert imori.amqp is not None
     login: dict[str, Any] = {"user": "guest", "password": "guest", "allowed_mechs": "PLAIN"}
     return BlockingConnection("{}:{}".format(*imori.amqp), timeout=DEADLINE_S, **login)
@@ -36,14 +36,14 @@ def connect(imori: Imori) -> BlockingConnection:
 
 @pytest.fixture
 def connection(imori: Imori) -> Iterator[BlockingConnection]:
-    """A connection of its own."""
+    """A connection for one test."""
     opened = connect(imori)
     yield opened
     opened.close()
 
 
 def reply_queue(connection: BlockingConnection, credit: int) -> tuple[BlockingReceiver, str]:
-    """A receiver of a dynamic source that takes settled deliveries, and its address."""
+    """Opens a receiver for settled deliveries on a dynamic source; returns its address too."""
     receiver = connection.create_receiver(None, credit=credit, dynamic=True, options=AtMostOnce())
     return receiver, str(receiver.link.remote_source.address)
 
@@ -54,14 +54,14 @@ def end(link: Any) -> None:  # noqa: ANN401
 
 
 def queued(imori: Imori, name: str) -> int:
-    """How many messages went through a queue."""
+    """Returns the number of messages that passed through a queue."""
     shown = ask(imori, f"/api/queues/%2F/{quote(name, safe='')}").json()
     return int(shown.get("message_stats", {}).get("publish", 0))
 
 
 def body(receiver: BlockingReceiver) -> str:
-    """The next body."""
-    # A body of bytes is a view into its message.
+    """Returns the next body."""
+    # A binary body is a view into its message.
     message: Any = receiver.receive()
     return message.body if isinstance(message.body, str) else bytes(message.body).decode()
 
@@ -96,7 +96,7 @@ def test_a_reply_of_any_protocol_passes_the_queue(
 def test_replies_beyond_the_credit_wait_and_keep_their_order(
     imori: Imori, connection: BlockingConnection
 ) -> None:
-    # Without a prefetch proton gives no credit of itself.
+    # Without a prefetch, proton grants no credit by itself.
     receiver, address = reply_queue(connection, 0)
     receiver.link.flow(3)
     sender = connection.create_sender(None)

@@ -1,4 +1,4 @@
-"""Qpid JMS logs in by SASL SCRAM-SHA-256."""
+"""Qpid JMS logs in with SASL SCRAM-SHA-256."""
 
 import subprocess
 from pathlib import Path
@@ -15,7 +15,7 @@ SCRAM = "amqp.saslMechanisms=SCRAM-SHA-256"
 
 
 def run(imori: Imori, options: str) -> subprocess.CompletedProcess[str]:
-    """Runs a program whose user is `guest` with the password `guest`."""
+    """Runs a program that logs in as `guest` with the password `guest`."""
     host, port = imori.addresses[0]
     jars = f"{INSTALLED / 'patterns'}:{INSTALLED / 'patterns-jars'}/*"
     url = f"amqp://{host}:{port}?{options}"
@@ -35,7 +35,7 @@ def test_qpid_jms_proves_its_password_and_is_let_in(tmp_path: Path, options: str
     with running_imori(tmp_path, protocol="amqp", admin=True, settings=settings) as imori:
         ran = run(imori, options)
         assert "tokyo has order 1" in ran.stdout, ran.stderr
-        # A user of that name takes the built-in one's place.
+        # A created user with that name replaces the built-in one.
         user = {"password": "another", "tags": ""}
         assert ask(imori, "/api/users/guest", method="PUT", body=user).status == 201
         ran = run(imori, options)
@@ -56,7 +56,7 @@ def test_qpid_jms_is_let_in_by_plain_where_a_user_has_no_keys(tmp_path: Path) ->
     with running_imori(tmp_path, protocol="amqp", admin=True, settings=settings) as imori:
         ran = run(imori, "")
         assert "tokyo has order 1" in ran.stdout, ran.stderr
-        # The other one still has none.
+        # The other user still has no SCRAM keys.
         refused = run(imori, SCRAM)
         assert "JMS" in refused.stderr, refused.stderr
         for name in ("ann", "admin"):

@@ -1,4 +1,4 @@
-"""What operators see of connections of AMQP 1.0: sessions, links, credit, unsettled deliveries."""
+"""Operators' view of AMQP 1.0 connections: sessions, links, credit, unsettled deliveries."""
 
 import json
 import socket
@@ -21,7 +21,7 @@ from harness.imori import BINARY, Imori, running_imori
 
 @pytest.fixture
 def imori(tmp_path: Path) -> Iterator[Imori]:
-    """A broker that listens for AMQP and its operators alone."""
+    """A broker that listens for AMQP and operators only."""
     with running_imori(tmp_path, protocol="amqp", admin=True) as imori:
         yield imori
         assert imori.stop() == 0
@@ -29,7 +29,7 @@ def imori(tmp_path: Path) -> Iterator[Imori]:
 
 @pytest.fixture
 def connection(imori: Imori) -> Iterator[BlockingConnection]:
-    """A connection of proton."""
+    """A proton connection."""
     container = Container()
     container.container_id = "shop-7"
     login: dict[str, Any] = {"user": "guest", "password": "guest", "allowed_mechs": "PLAIN"}
@@ -52,13 +52,13 @@ def end(link: Any) -> None:  # noqa: ANN401
 
 
 def name_of(imori: Imori) -> str:
-    """The name of the only connection of AMQP 1.0."""
+    """Returns the name of the only AMQP 1.0 connection."""
     rows = ask(imori, "/api/connections").json()
     return next(str(row["name"]) for row in rows if row["protocol"] == "AMQP 1.0")
 
 
 def sample(imori: Imori, name: str, protocol: str) -> float:
-    """A number of the page of metrics."""
+    """Returns a value of the metrics page."""
     start = f'{name}{{protocol="{protocol}"}} '
     lines = ask(imori, "/metrics").body.splitlines()
     return float(next(line for line in lines if line.startswith(start)).removeprefix(start))
@@ -70,7 +70,7 @@ def test_a_connection_shows_its_container_and_client(
     assert connection.conn is not None
     name = name_of(imori)
     shown = ask(imori, f"/api/connections/{quote(name)}").json()
-    # A client says half of the time after which it gives up.
+    # A client announces half of the time after which it gives up.
     assert (shown["container_id"], shown["timeout"]) == ("shop-7", 30)
     properties = shown["client_properties"]
     assert (properties["product"], properties["version"]) == ("shop", "1.2")
@@ -91,7 +91,7 @@ def test_sessions_and_links_show_credit_and_what_is_not_settled(
     for _ in range(2):
         receiver.receive()
     receiver.accept()
-    # The broker has heard of that once it answers to what comes behind.
+    # The broker has processed that once it answers a later frame.
     relay.send(proton.Message(address="other", body="x"))
     name = quote(name_of(imori))
     [session] = ask(imori, f"/api/connections/{name}/sessions").json()
@@ -145,7 +145,7 @@ def test_another_version_has_no_links(imori: Imori) -> None:
     assert ask(imori, "/api/connections/nobody/sessions").status == 404
 
 
-# SECURITY AUTH-14: nobody sees the links of another user.
+# SECURITY AUTH-14: users do not see other users' links.
 def test_links_of_others_are_not_shown(imori: Imori, connection: BlockingConnection) -> None:
     connection.create_receiver("orders", name="in", credit=7)
     user = {"password": "secret", "tags": "management"}
@@ -184,7 +184,7 @@ def test_metrics_tell_the_versions_apart(imori: Imori) -> None:
 
 
 class SettlesLast(SenderOption):
-    """Has the broker settle second, so that the client settles last."""
+    """Lets the client settle last: the broker settles only after the client has."""
 
     def apply(self, sender: Any) -> None:  # noqa: ANN401
         sender.snd_settle_mode = proton.Link.SND_UNSETTLED
@@ -199,7 +199,7 @@ def test_a_delivery_is_unsettled_until_its_sender_settles(
     name = quote(name_of(imori))
 
     def unsettled() -> int:
-        # The broker has heard of what came before once it answers to this.
+        # The broker has processed earlier frames once it answers this one.
         relay.send(proton.Message(address="other", body="x"))
         [session] = ask(imori, f"/v1/connections/{name}/sessions").json()
         links = {link["name"]: link for link in session["links"]}

@@ -1,4 +1,4 @@
-"""Durable subscriptions that are found again, taken over, and those that replace what was there."""
+"""Durable subscriptions: resumed, taken over, or replaced."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -21,7 +21,7 @@ def imori(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Imori]:
 
 
 class Capabilities(ReceiverOption):
-    """Says that the node is a topic, and how the subscription is had."""
+    """Marks the node as a topic, and sets the kind of subscription."""
 
     def __init__(self, *names: str) -> None:
         self.names = names
@@ -43,14 +43,14 @@ def subscribe(
     name: str = "sub",
     shared: bool = False,
 ) -> BlockingReceiver:
-    """Attaches a receiver of a durable subscription."""
+    """Attaches a receiver to a durable subscription."""
     kind = Capabilities("shared") if shared else Topic()
     options = [kind, DurableSubscription(), *more]
     return connection.create_receiver(topic, name=name, options=options, credit=0)
 
 
 def test_another_selector_or_topic_replaces_the_subscription(imori: Imori) -> None:
-    """JMS 2.0, 8.3.3: as if it were deleted and made anew, without what waited."""
+    """JMS 2.0, 8.3.3: like deleting and recreating it, without the waiting messages."""
     publisher = connect(imori)
     sender = publisher.create_sender("topic://prices")
     for selector, topic, kept in (
@@ -63,7 +63,7 @@ def test_another_selector_or_topic_replaces_the_subscription(imori: Imori) -> No
         ("kind = 'a'", "prices", False),
     ):
         more = [] if selector is None else [Selector(selector)]
-        # A connection that ends has detached its links.
+        # A connection that ends detaches its links.
         subscriber = connect(imori, "replacing")
         receiver = subscribe(subscriber, topic, *more)
         assert drained(receiver) == (["missed"] if kept else []), (selector, topic)
@@ -86,7 +86,7 @@ def test_a_subscription_in_use_is_not_replaced(imori: Imori) -> None:
 
 @pytest.mark.parametrize("first", [False, True])
 def test_shared_and_not_shared_are_two_kinds(imori: Imori, first: bool) -> None:
-    """JMS 2.0, 8.3.4: they may not have the same name, whether anybody receives or not."""
+    """JMS 2.0, 8.3.4: they may not share a name, whether or not there is a receiver."""
     subscriber = connect(imori, f"kinds-{first}")
     subscribe(subscriber, "prices", shared=first)
     subscriber.close()
@@ -100,7 +100,7 @@ def test_shared_and_not_shared_are_two_kinds(imori: Imori, first: bool) -> None:
 
 
 def test_a_subscription_moves_to_the_next_connection_of_its_container(imori: Imori) -> None:
-    """AMQP 1.0, 2.6.1: a client comes again while its old connection is half dead."""
+    """AMQP 1.0, 2.6.1: a client reconnects while its old connection is half dead."""
     publisher = connect(imori)
     sender = publisher.create_sender("topic://moving")
     dead = connect(imori, "moving")
@@ -113,12 +113,12 @@ def test_a_subscription_moves_to_the_next_connection_of_its_container(imori: Imo
     moved = subscribe(again, "moving", name="moving")
     moved.flow(2)
     got = [moved.receive() for _ in range(2)]
-    # The first may have been worked on.
+    # The first message may have been processed, so it counts as delivered.
     assert [(message.body, message.delivery_count) for message in got] == [("a", 1), ("b", 0)]
     with pytest.raises(LinkDetached) as stolen:
         receiver.receive()
     assert stolen.value.condition == "amqp:link:stolen"
-    # The subscription is not the older one's any more, whatever that says to it.
+    # The older link has lost the subscription, whatever it still sends.
     again.close()
     dead.close()
     kept = connect(imori, "moving")
@@ -130,7 +130,7 @@ def test_a_subscription_moves_to_the_next_connection_of_its_container(imori: Imo
 
 
 def test_only_the_containers_own_link_is_taken_over(imori: Imori) -> None:
-    """SECURITY AUTH-07: another container, user or name gets what it got before."""
+    """SECURITY AUTH-07: another container, user or name gets its own subscription."""
     everyone = Capabilities("global")
     durable = [everyone, DurableSubscription()]
     first = connect(imori, "one")

@@ -1,4 +1,4 @@
-"""AMQP 1.0 over WebSocket, as its subprotocol `amqp`."""
+"""AMQP 1.0 over WebSocket, with the subprotocol `amqp`."""
 
 import socket
 import subprocess
@@ -22,13 +22,13 @@ AMQP_HEADER = b"AMQP\x00\x01\x00\x00"
 # sasl-init: PLAIN, guest and guest; open: container `c`.
 SASL_INIT = bytes.fromhex("0000002302010000005341c01602a305504c41494ea00c006775657374006775657374")
 OPEN = bytes.fromhex("0000001102000000005310c00401a10163")
-# More than four frames of the broker have room for.
+# More than four of the broker's frames can hold.
 LARGE_BYTES = 500_000
 
 
 @pytest.fixture(scope="module")
 def imori(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Imori]:
-    """A broker that listens for AMQP, over WebSocket too."""
+    """A broker that listens for AMQP, also over WebSocket."""
     folder = tmp_path_factory.mktemp("websocket")
     with running_imori(folder, protocol="amqp", websocket="127.0.0.1:0") as imori:
         yield imori
@@ -36,7 +36,7 @@ def imori(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Imori]:
 
 
 def connect(imori: Imori) -> websocket.WebSocket:
-    """A WebSocket for AMQP."""
+    """Opens a WebSocket for AMQP."""
     assert imori.websocket is not None
     host, port = imori.websocket
     client = websocket.create_connection(
@@ -61,12 +61,12 @@ def test_a_client_logs_in_over_a_websocket(imori: Imori) -> None:
 
 
 def relay(imori: Imori, listener: socket.socket) -> None:
-    """Carries the bytes of one client of TCP over a WebSocket, until that client is gone."""
+    """Relays one TCP client over a WebSocket, until the client closes its connection."""
     stream, _ = listener.accept()
     client = connect(imori)
 
     def back() -> None:
-        # The broker ends the connection behind its last frame.
+        # The broker closes the connection after its last frame.
         with suppress(websocket.WebSocketConnectionClosedException):
             while data := client.recv_data()[1]:
                 stream.sendall(data)

@@ -1,4 +1,4 @@
-"""nats-bench, the load program that comes with nats.go; its figures are not judged."""
+"""nats-bench, the load generator of nats.go; its figures are not judged."""
 
 import re
 import subprocess
@@ -24,7 +24,7 @@ def test_nats_bench_gets_every_message(
 ) -> None:
     command = [NATS_BENCH, "-s", nats.url, "-np", publishers, "-ns", subscribers]
     command += ["-n", 10000, "-ms", 16, name]
-    # It ends once every subscriber has received as many messages as were to be published.
+    # It ends once every subscriber has received all published messages.
     done = subprocess.run(
         [str(word) for word in command], capture_output=True, text=True, timeout=DEADLINE_S
     )

@@ -1,4 +1,4 @@
-"""Each scenario through every client library; the programs are in the folders beside this file."""
+"""Each scenario with every client library; the programs are in the folders beside this file."""
 
 import pytest
 
@@ -7,10 +7,10 @@ from harness.driver import Driver
 from harness.nats.broker import NatsBroker, Settings
 from harness.nats.driver import DRIVERS
 
-# Scenarios in which the test does something to the broker; they have tests of their own.
+# Scenarios in which the test controls the broker; they have tests of their own.
 STEERED = {"reconnect", "lame_duck", "right_token"}
 
-# What a client library does not offer.
+# Scenarios that a client library does not support.
 NOT_OFFERED = {
     "async-nats": {"verbose_and_pedantic"},
 }

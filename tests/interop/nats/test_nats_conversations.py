@@ -1,7 +1,7 @@
-"""What is answered to bytes, to the letter, and whether the connection stays open.
+"""Exact answers to bytes, and whether the connection stays open.
 
-The tables hold what nats-server 2.15.2 was seen to answer. Where something else is right too,
-a row says what, and why.
+The tables hold the answers of nats-server 2.15.2. If another answer is right too, the row lists it
+with the reason.
 """
 
 import re
@@ -26,12 +26,12 @@ class Deviation:
 
 @dataclass(frozen=True)
 class Talk:
-    """Bytes that a client sends after CONNECT, and the answer to them."""
+    """Bytes sent by a client after CONNECT, and the answer to them."""
 
     what: str
     sent: bytes
     answer: bytes = b""
-    # Beyond `verbose` and `pedantic`, which are false.
+    # Options other than `verbose` and `pedantic`, which are false.
     options: Mapping[str, object] = field(default_factory=dict)
     accepted: Deviation | None = None
 
@@ -175,7 +175,7 @@ OPEN = [
     Talk("verbose: a second CONNECT", b"CONNECT {}\r\n", b"+OK\r\n" * 2, VERBOSE),
     # CONNECT again changes the options.
     Talk("a second CONNECT", b'CONNECT {"verbose":true}\r\nPUB a 1\r\nx\r\n', b"+OK\r\n" * 2),
-    # Nobody to answer.
+    # No responders.
     Talk("no responders, not asked for", b"SUB r 1\r\nPUB a r 1\r\nx\r\n", options=HEADERS),
     Talk("no responders, nobody to be told", b"PUB a r 1\r\nx\r\n", options=ASKING),
     Talk("no responders, no reply", b"PUB a 1\r\nx\r\n", options=ASKING),
@@ -207,7 +207,7 @@ CLOSED = [
     Talk("headers and payload over it", b"HPUB a 12 1048577\r\n", LONG_PAYLOAD, HEADERS),
 ]
 
-# Arguments that are wrong: nats-server closes and says nothing.
+# Wrong arguments: nats-server closes without an answer.
 WRONG_ARGUMENTS = [
     Talk("PUB without a length", b"PUB a\r\n"),
     Talk("PUB of nothing", b"PUB \r\n"),
@@ -234,8 +234,7 @@ WRONG_ARGUMENTS = [
     Talk("CONNECT with a wrong type", b'CONNECT {"verbose":"yes"}\r\n'),
 ]
 
-# What comes first on a connection, before anything else; `verbose` is what a client gets that
-# says nothing of it.
+# The first bytes on a connection; `verbose` is the default for a client that does not set it.
 FIRST_OPEN = [
     Talk("PING", b"PING\r\n", b"PONG\r\n"),
     Talk("PUB and SUB without CONNECT", ECHO + b"PUB a 1\r\nx\r\n", b"+OK\r\n+OK\r\n" + X),
@@ -273,7 +272,7 @@ def what(talk: Talk) -> str:
 
 
 def check(raw: RawNats, broker: NatsBroker, talk: Talk, *, closes: bool) -> None:
-    """Asks for the answer of nats-server, or the other one that is accepted."""
+    """Expects nats-server's answer, or the other accepted one."""
     expected = talk.answer
     if broker.behaviour.may_deviate and talk.accepted is not None:
         expected, closes = talk.accepted.answer, talk.accepted.closes
@@ -348,7 +347,7 @@ WHOLE_ANSWER = (
 
 def test_a_conversation_may_be_cut_anywhere(connect_nats: ConnectNats) -> None:
     for cut in range(len(WHOLE)):
-        # The broker may still know the client before, which must not take this one's messages.
+        # The broker may still know the previous client, which must not receive this one's messages.
         whole = WHOLE.replace(b"group", b"g%04d" % cut)
         raw = connect_nats()
         raw.greeting()
@@ -386,7 +385,7 @@ def test_a_requester_is_told_that_nobody_listens(
     raw.login(ASKING)
     raw.write(b"SUB r.* 7\r\n" + request_)
     head, _, block = raw.until_pong().partition(b"\r\n")
-    # nats-server 2.15 names the subject in a header, earlier ones did not.
+    # nats-server 2.15 includes the subject of a header error; earlier versions did not.
     lengths = len(block) - 2
     assert head == b"HMSG r.1 7 %d %d" % (lengths, lengths)
     assert re.fullmatch(rb"NATS/1\.0 503\r\n(Nats-Subject: nobody\r\n)?\r\n\r\n", block)
@@ -400,7 +399,7 @@ def test_the_greeting_says_what_clients_ask_for(connect_nats: ConnectNats) -> No
     assert one["client_id"] != other["client_id"]
     assert not one.get("auth_required")
     assert not one.get("tls_required")
-    # Clients compare versions to know what they may use.
+    # Clients compare versions to decide which features to use.
     assert re.fullmatch(r"\d+\.\d+\.\d+.*", one["version"])
 
 

@@ -1,4 +1,4 @@
-"""What a broker says that is set up to say it early: limits, rights, silence."""
+"""Errors of a broker configured to reach its limits early: limits, rights, silence."""
 
 from conftest import ConnectNats, StartNats
 from harness.nats.broker import Settings
@@ -6,7 +6,7 @@ from harness.nats.raw import connect_bytes
 
 TOO_LONG = b"-ERR 'Maximum Payload Violation'\r\n"
 
-# A login is wanted; nobody is let in without.
+# A login is required.
 CLOSED_DOOR = "authorization {{ timeout: {timeout}, users: [{{ user: guest, password: guest }}] }}"
 
 RIGHTS = """
@@ -60,7 +60,7 @@ def test_the_payload_of_a_message_is_limited(
         if status == "open":
             assert raw.until_pong() == b""
         else:
-            # The rest is not read, so its reset may overtake what the broker said.
+            # The rest is not read, so the reset may overtake the broker's answer.
             assert raw.until_closed() in (TOO_LONG, b"")
 
 

@@ -1,4 +1,4 @@
-"""Brokers that go away under their clients, with notice and without."""
+"""Brokers that end while clients are connected, with and without notice."""
 
 import signal
 from pathlib import Path

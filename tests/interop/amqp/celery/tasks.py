@@ -1,4 +1,4 @@
-"""Tasks as an application of Celery has them, and the application."""
+"""A Celery application and its tasks."""
 
 import os
 import time
@@ -31,13 +31,13 @@ def fail(what: str) -> None:
 
 @app.task  # type: ignore[untyped-decorator]
 def now() -> float:
-    """Tells when it ran."""
+    """Returns the time at which it ran."""
     return time.time()
 
 
 @app.task(bind=True, max_retries=3)  # type: ignore[untyped-decorator]
 def at_the_third_try(self: Any) -> int:  # noqa: ANN401
-    """Fails twice, and then tells how often it was tried again."""
+    """Fails twice, and then returns its number of retries."""
     if self.request.retries < 2:
         raise self.retry(countdown=0)
     return int(self.request.retries)
@@ -52,7 +52,7 @@ def note(file: str, what: int) -> None:
 
 @app.task(bind=True)  # type: ignore[untyped-decorator]
 def wait_for(self: Any, begun: str, may_end: str) -> bool:  # noqa: ANN401
-    """Makes one file, waits for another, and tells whether it was delivered before."""
+    """Creates one file, waits for another, and returns whether it was redelivered."""
     Path(begun).touch()
     while not Path(may_end).exists():
         time.sleep(0.01)

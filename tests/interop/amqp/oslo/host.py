@@ -1,8 +1,9 @@
-"""A host of a cloud: it answers calls by oslo.messaging, listens to notifications, and makes calls.
+"""A cloud host: answers oslo.messaging calls, listens to notifications, and makes calls.
 
-    host.py URL NAME
+host.py URL NAME
 
-Reads commands from standard input, one JSON a line, and answers each with one JSON line.
+Reads commands from standard input, one JSON object per line, and answers each with one line of
+JSON.
 """
 
 import json
@@ -23,23 +24,23 @@ class Plain:
         self.host = host
 
     def who(self, context: dict[str, Any], **given: Any) -> dict[str, Any]:  # noqa: ANN401
-        """Tells who answers, and what came with the call."""
+        """Returns the name of the host that answers, and the arguments of the call."""
         self.host.note(f"who {given}")
         return {"host": self.host.name, "given": given, "request": context["request"]}
 
     def refuse(self, _context: dict[str, Any]) -> None:
-        """Ends with an error that the caller has to see."""
+        """Raises an error that the caller must receive."""
         raise ValueError("no such instance")
 
     def wait(self, _context: dict[str, Any]) -> str:
-        """Answers when a command says so."""
+        """Answers once the command `answer` was given."""
         self.host.note("wait")
         self.host.may_answer.wait()
         return self.host.name
 
 
 class Versioned:
-    """Methods of a namespace and a version of their own."""
+    """Methods with a namespace and version of their own."""
 
     target = oslo_messaging.Target(namespace="instances", version="2.3")
 
@@ -47,12 +48,12 @@ class Versioned:
         self.host = host
 
     def who(self, _context: dict[str, Any]) -> str:
-        """Tells which of the two methods of this name answers."""
+        """Returns which of the two methods with this name answers."""
         return f"{self.host.name} of instances"
 
 
 class Listener:
-    """Notes each notification."""
+    """Records each notification."""
 
     def __init__(self, host: "Host") -> None:
         self.host = host
@@ -67,7 +68,7 @@ class Listener:
 
 
 class Host:
-    """What the commands of this program do; each public method is one."""
+    """The commands of this program, one per public method."""
 
     def __init__(self, url: str, name: str) -> None:
         self.name = name
@@ -88,20 +89,20 @@ class Host:
         self._server.start()
 
     def note(self, what: str) -> None:
-        """Keeps what came, for `seen`."""
+        """Records an event for `seen`."""
         self._seen.append(what)
 
     def seen(self) -> list[str]:
-        """Gives what came to this host since it was last asked."""
+        """Returns the events since the last call."""
         seen, self._seen = self._seen, []
         return seen
 
     def answer(self) -> None:
-        """Lets the calls of `wait` go on, those to come too."""
+        """Lets the current and future calls of `wait` return."""
         self.may_answer.set()
 
     def listen(self, topic: str, pool: str | None = None) -> None:
-        """Listens to the notifications of a topic, in a pool of its own where one is given."""
+        """Listens to a topic's notifications, optionally in a pool."""
         oslo_messaging.get_notification_listener(
             self._notifications,
             [oslo_messaging.Target(topic=topic)],
@@ -118,7 +119,7 @@ class Host:
         getattr(notifier, priority)({}, kind, payload)
 
     def call(self, method: str, target: dict[str, Any], given: dict[str, Any]) -> Any:  # noqa: ANN401
-        """Calls a method and gives its result, or the name and text of the error."""
+        """Calls a method; returns its result, or the error's name and text."""
         try:
             return self._client(target).call({"request": "id"}, method, **given)
         except Exception as error:
@@ -139,7 +140,7 @@ class Host:
 
 
 def main() -> None:
-    """Obeys commands, several at once, until the input ends."""
+    """Executes commands, several in parallel, until the input ends."""
     _, url, name = sys.argv
     host = Host(url, name)
     writing = threading.Lock()

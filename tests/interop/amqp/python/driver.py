@@ -1,8 +1,8 @@
-"""Conversations of aio-pika with a broker, one a scenario.
+"""Conversations of aio-pika with a broker, one per scenario.
 
-    python driver.py SCENARIO URL NAME
+python driver.py SCENARIO URL NAME
 
-A scenario ends well by returning and badly by raising; waiting is always for an event.
+A scenario succeeds by returning and fails by raising; it only ever waits for events.
 """
 
 import asyncio
@@ -26,34 +26,34 @@ Arrived = asyncio.Queue[AbstractIncomingMessage]
 
 @dataclass(frozen=True)
 class Run:
-    """What every scenario needs: channels of connections to the broker, and a name nobody has."""
+    """Needed by every scenario: channels to the broker, and a unique name."""
 
     url: str
     name: str
     stack: AsyncExitStack
 
     async def channel(self, **options: Any) -> AbstractChannel:  # noqa: ANN401
-        """Opens a channel on a connection of its own; its publishes are confirmed."""
+        """Opens a channel with confirms, on a connection of its own."""
         connection = await aio_pika.connect(self.url)
         await self.stack.enter_async_context(connection)
         return await connection.channel(**options)
 
 
 async def consume(queue: AbstractQueue, no_ack: bool = False) -> Arrived:
-    """Collects what comes from a queue."""
+    """Collects the messages of a queue."""
     arrived: Arrived = asyncio.Queue()
     await queue.consume(arrived.put, no_ack=no_ack)
     return arrived
 
 
 async def ready(channel: AbstractChannel, name: str) -> int:
-    """How many messages of a queue are ready."""
+    """Returns the number of ready messages in a queue."""
     declared = (await channel.declare_queue(name, passive=True)).declaration_result
     return declared.message_count or 0
 
 
 async def refused(act: Awaitable[object]) -> Any:  # noqa: ANN401
-    """Gives the error that the broker answers with."""
+    """Returns the broker's error."""
     try:
         await act
     except (ChannelClosed, DeliveryError) as error:
@@ -241,7 +241,7 @@ SCENARIOS: dict[str, Callable[[Run], Awaitable[None]]] = {
 
 
 async def main() -> None:
-    """Runs the scenario that the command line names."""
+    """Runs the scenario named on the command line."""
     _, scenario, url, name = sys.argv
     async with AsyncExitStack() as stack, asyncio.timeout(DEADLINE_S):
         await SCENARIOS[scenario](Run(url, name, stack))

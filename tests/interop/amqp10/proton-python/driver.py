@@ -1,8 +1,8 @@
-"""Conversations of python-qpid-proton with a broker, one a scenario.
+"""Conversations of python-qpid-proton with a broker, one per scenario.
 
-    python driver.py SCENARIO URL NAME
+python driver.py SCENARIO URL NAME
 
-A scenario ends well by returning and badly by raising; waiting is always for an event.
+A scenario succeeds by returning and fails by raising; it only ever waits for events.
 """
 
 import os
@@ -49,7 +49,7 @@ def connect(**options: Any) -> Any:  # noqa: ANN401
 
 
 class Shared(ReceiverOption):
-    """Shares a subscription with the receivers of all containers."""
+    """Shares a subscription among the receivers of all containers."""
 
     def apply(self, receiver: Any) -> None:  # noqa: ANN401
         undescribed = cast(Any, UNDESCRIBED)
@@ -64,7 +64,7 @@ def receiver(
     name: str | None = None,
     dynamic: bool = False,
 ) -> Any:  # noqa: ANN401
-    """A link that settles, and asks for messages, only when it is told to."""
+    """Opens a receiving link that settles and grants credit only on request."""
     name = name or uuid.uuid4().hex
     return connection.create_receiver(
         address, credit=0, dynamic=dynamic, name=name, options=list(options)
@@ -74,26 +74,26 @@ def receiver(
 def sender_to(
     connection: BlockingConnection, address: str | None = NAME, *options: LinkOption
 ) -> Any:  # noqa: ANN401
-    """A link that sends."""
+    """Opens a sending link."""
     return connection.create_sender(address, name=uuid.uuid4().hex, options=list(options))
 
 
 def send(sender: Any, body: Any) -> None:  # noqa: ANN401
-    """Sends a message, which has to be accepted."""
+    """Sends a message, which must be accepted."""
     sender.send(body if isinstance(body, Message) else Message(body=body))
 
 
 def body(link: Any) -> Any:  # noqa: ANN401
-    """Takes a message, and asks for it if none is here."""
+    """Receives a message, granting credit if necessary."""
     message = link.receive(timeout=DEADLINE_S)
     if link.fetcher.unsettled:
         link.accept()
-    # A view of bytes ends with its message.
+    # A memoryview is only valid as long as its message.
     return bytes(message.body) if isinstance(message.body, memoryview) else message.body
 
 
 def rest(connection: BlockingConnection, link: Any) -> list[Any]:  # noqa: ANN401
-    """Asks the broker for all that it has."""
+    """Drains the link."""
     link.link.drain(100)
     connection.wait(lambda: link.link.credit == 0)
     bodies = []
@@ -138,7 +138,7 @@ def outcomes() -> None:
     for delivery, outcome in zip([released, modified, rejected], outcomes, strict=True):
         delivery.update(outcome)
         delivery.settle()
-    # Behind the end of this link all outcomes are known, in whatever order proton tells them.
+    # Once the link is closed, all outcomes are known, in whatever order proton reports them.
     link.close()
     link = receiver(connection)
     for failures, text in enumerate(["released", "modified"]):
@@ -172,7 +172,7 @@ def credit_and_drain() -> None:
 
 
 def carry(connection: BlockingConnection, size: int) -> None:
-    """Sends bytes and gets them back."""
+    """Sends bytes and receives them back."""
     sent = bytes(index % 251 for index in range(size))
     send(sender_to(connection), Message(body=sent, inferred=True))
     assert bytes(body(receiver(connection))) == sent
@@ -272,7 +272,7 @@ def shared_subscription() -> None:
 
 
 class Discharges(TransactionHandler):
-    """Whether a transaction was declared, and discharged."""
+    """Records whether a transaction was declared and discharged."""
 
     is_declared = is_over = False
 
@@ -287,7 +287,7 @@ class Discharges(TransactionHandler):
 
 
 def move_in_transaction(connection: Any, sender: Any, *, is_kept: bool) -> None:  # noqa: ANN401
-    """Takes a message and sends two, as a transaction."""
+    """Receives a message and sends two, in a transaction."""
     link = receiver(connection, f"{NAME}.in")
     outside = receiver(connection, f"{NAME}.out")
     discharges = Discharges()

@@ -1,8 +1,8 @@
-"""Conversations of nats-py with a broker, one a scenario.
+"""Conversations of nats-py with a broker, one per scenario.
 
-    python driver.py SCENARIO URL NAME
+python driver.py SCENARIO URL NAME
 
-A scenario ends well by returning and badly by raising; waiting is always for an event.
+A scenario succeeds by returning and fails by raising; it only ever waits for events.
 """
 
 import asyncio
@@ -24,7 +24,7 @@ DEADLINE_S = 25
 
 @dataclass(frozen=True)
 class Run:
-    """What every scenario needs: connections to the broker, and a name nobody else has."""
+    """Needed by every scenario: connections to the broker, and a unique name."""
 
     url: str
     name: str
@@ -35,7 +35,7 @@ class Run:
         return await nats.connect(self.url, **(base | options))
 
     async def respond(self, connection: Client, subject: str) -> None:
-        """Answers n by n + 1."""
+        """Answers each n with n + 1."""
 
         async def answer(request: Msg) -> None:
             await request.respond(str(int(request.data) + 1).encode())
@@ -45,15 +45,15 @@ class Run:
 
 
 async def fail(error: Exception) -> None:
-    """Makes the program end: an exception in a callback would be passed over."""
+    """Makes the program end, because an exception in a callback would be ignored."""
     print(f"asynchronous error: {error!r}", file=sys.stderr, flush=True)
     sys.exit(1)
 
 
 async def fence(connection: Client) -> None:
-    """Returns once the broker has obeyed, and this client has read, everything up to now.
+    """Returns once the broker has processed, and this client has read, everything up to now.
 
-    The client writes a PING ahead of what it has yet to write, so it takes a second one.
+    The client writes a PING ahead of its buffered data, so a second one is needed.
     """
     for _ in range(2):
         await connection.flush(DEADLINE_S)
@@ -72,13 +72,14 @@ async def bodies(subscription: Subscription, count: int) -> list[str]:
 
 
 async def pending(connection: Client, subscription: Subscription) -> int:
-    """Says how many messages wait that were sent before, which come before the answer here."""
+    """Returns the number of waiting messages, which all precede the answer to a request made here.
+    """
     await fence(connection)
     return subscription.pending_msgs
 
 
 def numbers(count: int) -> list[str]:
-    """Returns the bodies that the scenarios count with."""
+    """Returns numbered bodies."""
     return [str(number) for number in range(count)]
 
 
@@ -287,7 +288,7 @@ async def unsubscribe_after_a_number(run: Run) -> None:
     await fence(connection)
     assert await bodies(early, 5) == ["4", "5", "6", "7", "8"]
     assert await bodies(late, 2) == ["4", "5"]
-    # The client drops what is over the number; what counts is what the broker sent.
+    # The client drops messages over the limit; this counts those that the broker sent.
     assert connection.stats["in_msgs"] == 3 + 3 + 5 + 2
 
 
@@ -307,7 +308,7 @@ async def drain_a_subscription(run: Run) -> None:
         await publisher.publish(run.name, body.encode())
     await fence(publisher)
     drain = asyncio.create_task(drained.drain())  # type: ignore[no-untyped-call]
-    # The drain writes its UNSUB first, and this answer comes behind it.
+    # The drain writes its UNSUB first, and this answer follows it.
     await asyncio.sleep(0)
     await fence(subscriber)
     await publisher.publish(run.name, b"too late")
@@ -398,7 +399,7 @@ async def invalid_subjects(run: Run) -> None:
         except errors.BadSubjectError:
             continue
         raise AssertionError(subject)
-    # This client closes at every error but a missing permission, whatever the broker does.
+    # This client closes on every error except a missing permission, whatever the broker does.
     closed = asyncio.Event()
 
     async def note_close() -> None:
@@ -491,7 +492,7 @@ async def reconnect(run: Run) -> None:
         back.put_nowait(None)
 
     async def ignore(error: Exception) -> None:
-        """While the broker is away every attempt is an error."""
+        """Ignores errors, because every attempt fails while the broker is down."""
 
     eager: dict[str, Any] = {
         "allow_reconnect": True,
