@@ -1,4 +1,4 @@
-"""Clients of AMQP 0-9-1 that mean harm, or know no better: what they get, and that others go on."""
+"""Malicious or careless AMQP 0-9-1 clients: what they get, and that other clients continue."""
 
 import struct
 import time
@@ -23,7 +23,7 @@ GREETING = b"AMQP\x00\x00\x09\x01"
 
 @pytest.fixture(scope="module")
 def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Imori]:
-    """A broker that outlives whatever is done to it."""
+    """A broker that survives everything that the tests do to it."""
     folder = tmp_path_factory.mktemp("amqp")
     with running_imori(folder, amqp=True) as imori, RawAmqp(imori) as before:
         before.log_in()
@@ -32,7 +32,7 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Imori]:
 
 
 def table(*fields: bytes) -> bytes:
-    """Returns a table of these fields."""
+    """Returns a table with these fields."""
     return frames.long(b"".join(fields))
 
 
@@ -43,13 +43,13 @@ def declare(queue: str, arguments: bytes = b"\0\0\0\0", channel: int = 1, flags:
 
 
 def consume(queue: str, tag: str = "", flags: int = 0) -> bytes:
-    """Returns `basic.consume`; flags are no-local, no-ack, exclusive, no-wait from the lowest."""
+    """Returns `basic.consume`; flag bits from the lowest: no-local, no-ack, exclusive, no-wait."""
     fields = frames.short(queue) + frames.short(tag) + bytes([flags]) + table()
     return frames.method(1, 60, 20, struct.pack(">H", 0) + fields)
 
 
 def message(key: str, body: bytes, *, flags: int = 0, properties: bytes = b"\0\0") -> bytes:
-    """Returns a whole publish to the default exchange; flag 1 is mandatory."""
+    """Returns a complete publish to the default exchange; flag 1 is mandatory."""
     fields = struct.pack(">H", 0) + frames.short("") + frames.short(key) + bytes([flags])
     header = struct.pack(">HHQ", 60, 0, len(body)) + properties
     content = frames.frame(2, 1, header) + (frames.frame(3, 1, body) if body else b"")
@@ -86,14 +86,14 @@ def test_half_frames_before_login_hold_bounded_memory(start_imori: StartImori) -
         for raw in waiting:
             raw.write(half)
         for raw in waiting:
-            # `connection.start` is the answer to what was read.
+            # `connection.start` shows that the broker has read everything before.
             assert raw.read().method == (10, 10)
         assert good.is_alive()
         grown = imori.rss_bytes() - before
     assert grown < count * (LOGIN_BYTES_MAX + 32 * 1024), f"{grown // count} bytes each"
 
 
-# SECURITY LIM-07, LIM-08: lengths that lie, each with the code that ends the connection.
+# SECURITY LIM-07, LIM-08: wrong lengths, each with the code that closes the connection.
 LENGTHS = {
     "a frame of 4 GiB": (struct.pack(">BHI", 1, 1, 2**32 - 1), 501),
     "a frame over what was agreed": (struct.pack(">BHI", 1, 1, frames.FRAME_BYTES_MAX + 9), 501),
@@ -193,7 +193,7 @@ def test_a_body_is_never_a_command(shared: Imori) -> None:
 
 
 def test_many_requests_are_answered_to_who_reads_late(shared: Imori) -> None:
-    # SECURITY LIM-13: the read side goes on while nothing is read.
+    # SECURITY LIM-13: the broker continues to read although the client does not.
     count = 20_000
     with RawAmqp(shared) as raw:
         raw.log_in()
@@ -221,7 +221,7 @@ def test_who_publishes_and_never_reads_is_cut_and_costs_a_bounded_sum(
 
 
 def reply_key(requester: RawAmqp, responder: RawAmqp) -> str:
-    """Returns the address of the requester's inbox, as the responder sees it."""
+    """Returns the address of the requester's inbox, as seen by the responder."""
     responder.write(declare("requests") + consume("requests", flags=2))
     requester.write(consume("amq.rabbitmq.reply-to", flags=2))
     name = frames.short("amq.rabbitmq.reply-to")
@@ -308,7 +308,7 @@ def test_nobody_speaks_in_anothers_name(shared: Imori, user: str) -> None:
 
 @pytest.mark.parametrize("text", ["a\r\nb", "a\nb\n\nc", "a\0b", "a: b", "a\tb", "\x7f\x80", "ü"])
 def test_text_of_amqp_clients_does_not_frame_stomp(shared: Imori, text: str) -> None:
-    # SECURITY XPI-01: as routing key, header, property and queue alike, each frame is whole.
+    # SECURITY XPI-01: as routing key, header, property and queue; every frame stays whole.
     client = stomp.Connection12([shared.addresses[0]])
     received: list[stomp.utils.Frame] = []
     errors: list[stomp.utils.Frame] = []

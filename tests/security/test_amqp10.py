@@ -1,4 +1,4 @@
-"""Clients of AMQP 1.0 that mean harm, or know no better: what they get, and that others go on."""
+"""Malicious or careless AMQP 1.0 clients: what they get, and that other clients continue."""
 
 import contextlib
 import random
@@ -31,7 +31,7 @@ from harness.monitor import metric
 MIB = 1024 * 1024
 LOGIN_FRAME_BYTES_MAX = 16 * 1024
 HANDLES = 1024
-# Links of a connection, and the part of a body on each.
+# Links per connection, and the bytes of a partial body on each.
 LINKS = 1000
 PART = frames.data(b"x" * 200_000)[:60_000]
 TRANSACTION_UNKNOWN = "amqp:transaction:unknown-id"
@@ -39,7 +39,7 @@ TRANSACTION_UNKNOWN = "amqp:transaction:unknown-id"
 
 @pytest.fixture(scope="module")
 def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Imori]:
-    """A broker that outlives whatever is done to it."""
+    """A broker that survives everything that the tests do to it."""
     folder = tmp_path_factory.mktemp("amqp10")
     with running_imori(folder, amqp=True) as imori, RawAmqp10(imori) as before:
         before.log_in("before")
@@ -60,7 +60,7 @@ def raw(shared: Imori) -> Iterator[RawAmqp10]:
 def test_an_unknown_protocol_is_answered_by_the_header_that_is_wanted(
     shared: Imori, header: bytes
 ) -> None:
-    # AMQP 1.0, 2.2: the broker answers with a header that it takes, and closes.
+    # AMQP 1.0, 2.2: the broker answers with a supported header, and closes.
     assert shared.amqp is not None
     with socket.create_connection(shared.amqp, timeout=DEADLINE_S) as client:
         client.sendall(header)
@@ -107,7 +107,7 @@ def test_half_frames_before_login_hold_bounded_memory(start_imori: StartImori) -
 
 
 def nested(constructor: int, depth: int) -> bytes:
-    """Returns lists, maps or arrays within each other."""
+    """Returns nested lists, maps or arrays."""
     value = NULL
     for _ in range(depth):
         value = (
@@ -119,12 +119,12 @@ def nested(constructor: int, depth: int) -> bytes:
 
 
 def with_properties(value: bytes) -> bytes:
-    """Returns an `open` that has a value among its properties."""
+    """Returns an `open` with a value among its properties."""
     fields = [frames.string("raw"), *[NULL] * 8]
     return performative(OPEN, *fields, frames.mapping(frames.symbol("x"), value))
 
 
-# Frames that come where `open` should, and the condition of the close that they get.
+# Frames in place of `open`, and the condition of the resulting close.
 OPENINGS = {
     "a frame shorter than its head": (frames.frame(b"", size=7), "amqp:connection:framing-error"),
     "a frame of nothing": (frames.frame(b"", size=0), "amqp:connection:framing-error"),
@@ -191,7 +191,7 @@ def test_what_is_no_open_ends_the_connection_with_a_condition(shared: Imori, wha
 
 
 def error_of(raw: RawAmqp10, said: bytes) -> Received:
-    """Says something; returns the first error that it gets."""
+    """Sends frames; returns the first error in response."""
     raw.write_until_closed(said)
     while (received := raw.read()).code not in (DETACH, END, CLOSE):
         pass
@@ -202,7 +202,7 @@ MANY_PARENTHESES = "(" * 10_000 + "a = 1" + ")" * 10_000
 
 
 def selecting(selector: str) -> bytes:
-    """Returns the link of a receiver with a selector."""
+    """Returns the attach of a receiver with a selector."""
     filter_ = described(0x468C00000004, frames.string(selector))
     return frames.receiver(
         0, frames.node_source("q", frames.mapping(frames.symbol("jms-selector"), filter_))
@@ -210,7 +210,7 @@ def selecting(selector: str) -> bytes:
 
 
 def sent(*transfers: bytes) -> bytes:
-    """Returns a link that sends, and transfers on it."""
+    """Returns the attach of a sender, and transfers on it."""
     return frames.sender(0, frames.node_target("q")) + b"".join(transfers)
 
 
@@ -338,7 +338,7 @@ def test_a_link_for_every_handle_and_no_more(start_imori: StartImori) -> None:
         attached = 0
         while attached < HANDLES:
             attached += raw.read().code == ATTACH
-        # One that comes and goes a hundred times as often leaves nothing behind.
+        # A link that is attached and detached many times leaves nothing behind.
         closing = performative(DETACH, frames.uint(0), frames.TRUE)
         again = closing + frames.sender(0, frames.node_target("q-0"))
         for _ in range(10_000):
@@ -351,7 +351,7 @@ def test_a_link_for_every_handle_and_no_more(start_imori: StartImori) -> None:
 
 
 def test_a_link_with_many_deliveries_is_answered_once_all_are_back(raw: RawAmqp10) -> None:
-    # SECURITY LIM-11. More than one step gives back.
+    # SECURITY LIM-11. Memory is released over several steps.
     count = 3000
     raw.write(frames.receiver(0, frames.node_source("many")) + frames.credit(0, count))
     raw.write(frames.sender(1, frames.node_target("many")))
@@ -380,7 +380,7 @@ def test_a_peer_that_never_settles_has_bounded_deliveries(start_imori: StartImor
             publisher.write(frames.transfer(0, number, message, settled=True))
             if number % 500 == 499:
                 publisher.read_until(FLOW)
-        # Nothing is read of 16 MiB: what waits for the socket is bounded, the rest is queued.
+        # The client reads nothing of 16 MiB: the socket's backlog is limited, the rest is queued.
         assert publisher.is_alive()
         assert imori.rss_bytes() - before < 80 * MIB
         raw.reset()
@@ -388,7 +388,7 @@ def test_a_peer_that_never_settles_has_bounded_deliveries(start_imori: StartImor
 
 
 class Unfinished(RawAmqp10):
-    """A client that sends the first part of a message on each of many links, as it is let."""
+    """A client that sends partial messages on many links, as far as the broker reads."""
 
     def __init__(self, imori: Imori, number: int) -> None:
         super().__init__(imori)
@@ -401,7 +401,7 @@ class Unfinished(RawAmqp10):
         self._left = b""
 
     def send_on(self) -> bool:
-        """Sends what the socket takes now; tells whether that was anything."""
+        """Sends as much as the socket takes; returns whether that was anything."""
         if not self._left and self.unsent > 0:
             handle = LINKS - self.unsent
             self.unsent -= 1
@@ -412,7 +412,7 @@ class Unfinished(RawAmqp10):
         except BlockingIOError:
             return False
         except ConnectionError:
-            # It was cut for what it holds.
+            # The broker closed the connection because of its memory.
             (self.unsent, self._left) = (0, b"")
             return False
         finally:
@@ -422,7 +422,7 @@ class Unfinished(RawAmqp10):
 
 
 def send_parts(imori: Imori, clients: list[Unfinished]) -> None:
-    """Has each client send, until the broker reads no more of any."""
+    """Makes each client send until the broker stops reading from all of them."""
     give_up = time.monotonic() + DEADLINE_S
     while True:
         has_sent = [client.send_on() for client in clients]
@@ -450,7 +450,7 @@ def test_parts_on_many_links_of_many_connections_stay_within_the_mark(
 
 
 def conversation() -> bytes:
-    """Returns a conversation in which all is well."""
+    """Returns a correct conversation."""
     accepted = described(0x24, EMPTY_LIST)
     settled = [frames.TRUE, frames.uint(0), NULL, frames.TRUE, accepted]
     return b"".join(
@@ -472,7 +472,7 @@ def conversation() -> bytes:
 
 
 def flipped(random_: random.Random, whole: bytes) -> bytes:
-    """Returns a conversation with some bytes changed, doubled or left out behind its login."""
+    """Returns a conversation with bytes after the login changed, duplicated or removed."""
     bytes_ = bytearray(whole)
     for _ in range(random_.randint(1, 4)):
         at = random_.randrange(60, len(bytes_))

@@ -1,4 +1,4 @@
-"""The audit log: who logged in, was refused or changed something, from where, and the result."""
+"""The audit log: logins, refusals and changes, with source and result."""
 
 import json
 from pathlib import Path
@@ -14,12 +14,12 @@ from harness.imori import Imori, running_imori
 
 
 def records(path: Path) -> list[dict[str, Any]]:
-    """The records of an audit log in JSON."""
+    """Returns the records of an audit log in JSON."""
     return [json.loads(line) for line in path.read_text("utf-8").splitlines()]
 
 
 def connect(imori: Imori, user: str = "guest", password: str = "guest") -> pika.BlockingConnection:
-    """A new AMQP connection."""
+    """Opens an AMQP connection."""
     assert imori.amqp is not None
     host, port = imori.amqp
     credentials = pika.PlainCredentials(user, password)

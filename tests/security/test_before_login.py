@@ -1,4 +1,4 @@
-"""What somebody can do who has not logged in: little, and not for long."""
+"""What clients can do before they log in: little, and not for long."""
 
 import time
 from contextlib import ExitStack
@@ -44,7 +44,7 @@ def test_a_body_of_a_declared_length_is_not_awaited_past_the_limit(connect_raw: 
 def test_half_frames_before_login_hold_bounded_memory(
     start_imori: StartImori, connect_raw: ConnectRaw
 ) -> None:
-    # SECURITY LIM-01: what is held for each is at most the limit and what administering it costs.
+    # SECURITY LIM-01: each costs at most the limit plus its administration.
     count = 2000
     imori = start_imori(settings={"limits.login_timeout_s": 60})
     good = connect_raw(imori)
@@ -55,7 +55,7 @@ def test_half_frames_before_login_hold_bounded_memory(
             raw = stack.enter_context(RawClient(broker_of(imori)))
             raw.write(b"CONNECT\na:" + b"b" * (LOGIN_BYTES_MAX - 1024))
         assert good.fence() == []
-        # The broker has read all that was written once nothing more changes.
+        # The broker has read everything once its memory is stable.
         grown = settled(imori) - before
         assert good.fence() == []
     assert grown < count * (LOGIN_BYTES_MAX + 16 * 1024), f"{grown // count} bytes each"
@@ -103,7 +103,7 @@ def test_at_the_bound_the_oldest_silent_one_gives_way(
 def test_loopback_sources_have_no_bound_of_their_own(
     start_imori: StartImori, connect_raw: ConnectRaw
 ) -> None:
-    # SECURITY LIM-03: who has many connections from this machine is no stranger.
+    # SECURITY LIM-03: many connections from the local machine are no strangers.
     imori = start_imori(settings={"limits.unauthenticated_per_source": 1})
     for source in ("127.0.0.1", "127.0.0.2", "127.1.2.3"):
         waiting = [connect_raw(imori, source=source) for _ in range(5)]
@@ -161,7 +161,7 @@ def test_an_unknown_user_a_wrong_passcode_and_none_look_alike(connect_raw: Conne
 
 
 def settled(imori: Imori) -> int:
-    """Returns the memory of the broker once it has stopped to grow."""
+    """Returns the broker's memory once it has stopped growing."""
     last, now = 0, imori.rss_bytes()
     while now > last:
         time.sleep(0.2)

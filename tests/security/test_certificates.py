@@ -24,26 +24,26 @@ CONNECT = b"CONNECT\naccept-version:1.2\nhost:/\n%b\n\0"
 
 @pytest.fixture(scope="module")
 def own(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
-    """Certificates whose client is `orders`."""
+    """Certificates with the client `orders`."""
     return certificates(tmp_path_factory.mktemp("tls") / "certs", user="orders")
 
 
 @pytest.fixture
 def imori(tmp_path: Path, own: Certificates) -> Iterator[Imori]:
-    """A broker that knows the user `orders`, who has no password."""
+    """A broker with the user `orders`, which has no password."""
     with broker(tmp_path, own, "cn") as running:
         yield running
 
 
 def broker(folder: Path, own: Certificates, field: str) -> AbstractContextManager[Imori]:
-    """Starts a broker at which this field of a certificate names a user."""
+    """Starts a broker that takes the user from this field of a certificate."""
     settings = own.settings(client_certificates="asked", user_from=field)
     also = [f"{name}=127.0.0.1:0" for name in ("stomp-tls", "amqp-tls", "nats-tls")]
     return running_imori(folder, settings=settings, also=also, admin=True)
 
 
 def with_user(imori: Imori, name: str) -> None:
-    """Makes a user without a password, who may do everything."""
+    """Creates a user without a password who may do everything."""
     for path, body in (
         (f"/api/users/{name}", {"password_hash": "", "tags": ""}),
         (f"/api/permissions/%2F/{name}", ALL),
@@ -53,14 +53,14 @@ def with_user(imori: Imori, name: str) -> None:
 
 
 def stomp_answer(imori: Imori, context: ssl.SSLContext, headers: bytes = b"") -> bytes:
-    """Returns how the broker answers a CONNECT."""
+    """Returns the broker's answer to a CONNECT."""
     with connected(imori, "stomp-tls", context) as session:
         session.sendall(CONNECT % headers)
         return session.recv(4096)
 
 
 def external(imori: Imori, context: ssl.SSLContext) -> pika.BlockingConnection:
-    """Logs in by EXTERNAL."""
+    """Logs in with EXTERNAL."""
     return pika.BlockingConnection(
         pika.ConnectionParameters(
             "localhost",
@@ -104,7 +104,7 @@ def test_a_certificate_of_nobody_is_no_login(imori: Imori, own: Certificates) ->
     assert stomp_answer(imori, context).startswith(b"ERROR\n")
     with pytest.raises(pika.exceptions.ProbableAuthenticationError):
         external(imori, context)
-    # A name and a password that are given count, whatever the certificate says.
+    # An explicit name and password take precedence over the certificate.
     guest = b"login:guest\npasscode:guest\n"
     assert stomp_answer(imori, context, guest).startswith(b"CONNECTED\n")
 

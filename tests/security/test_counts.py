@@ -1,4 +1,4 @@
-"""Everything that can be counted has a limit: one more is refused, and others go on.
+"""Everything that can be counted has a limit: one more is refused, and others continue.
 
 SECURITY LIM-10.
 """

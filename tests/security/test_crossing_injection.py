@@ -1,4 +1,4 @@
-"""No byte that a client of one protocol puts anywhere changes what one of another reads as framing.
+"""No bytes from a client of one protocol become framing for a client of another.
 
 SECURITY XPI-01.
 """
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.skipif(
 )
 
 ANY_BYTE = [bytes([byte]) for byte in range(256)]
-# What would be framing where it got through.
+# Texts that would be framing if they got through.
 FORGERIES = [
     b"a\r\nforged: 1",
     b"a\nforged:1",
@@ -34,24 +34,24 @@ WRITINGS = ANY_BYTE + FORGERIES
 
 @pytest.fixture
 def world(tmp_path: Path) -> Iterator[World]:
-    """A broker that nobody else uses."""
+    """A broker for one test."""
     with running_world(tmp_path) as world:
         yield world
 
 
 def escaped(text: bytes) -> bytes:
-    """As a client of STOMP 1.2 writes it; NUL has no escape, and is left out."""
+    """Escapes as a STOMP 1.2 client; NUL has no escape, and is omitted."""
     for byte, escape in ((b"\\", b"\\\\"), (b"\n", b"\\n"), (b"\r", b"\\r"), (b":", b"\\c")):
         text = text.replace(byte, escape)
     return text.replace(b"\0", b"")
 
 
 def percent(text: bytes) -> bytes:
-    """As any byte can be written in a destination."""
+    """Percent-encodes every byte, as a destination allows."""
     return b"".join(b"%%%02X" % byte for byte in text)
 
 
-# What a STOMP client writes, by the place in which a piece of it stands.
+# Frames of a STOMP client with the text in different places.
 OF_STOMP: dict[str, Callable[[bytes], bytes]] = {
     "name": lambda text: b"destination:/topic/x\nn" + escaped(text) + b"n:v\n",
     "value": lambda text: b"destination:/topic/x\nname:v" + escaped(text) + b"v\n",
@@ -70,14 +70,14 @@ def test_nothing_of_stomp_is_framing_in_nats(world: World, place: str) -> None:
     sender = world.stomp()
     for text in WRITINGS:
         if not text.isascii() and place in ("name", "value", "property"):
-            # It is no UTF-8, which is refused.
+            # Not UTF-8, so it is refused.
             continue
         for _ in range(2):
             lines = b"SEND\nbefore:1\n" + OF_STOMP[place](text) + b"after:2\nreceipt:r\n\nbody\0"
             sender.write(lines)
         assert [sender.read().command for _ in range(2)] == ["RECEIPT"] * 2, text
         messages = messages_in(listener.until_pong())
-        # A subject without a form does not come at all.
+        # A malformed subject is not delivered at all.
         assert len(messages) in ((0, 2) if place == "subject" else (2,)), text
         for message in messages:
             assert (message.body, message.header("before")) == (b"body", "1"), text
@@ -104,7 +104,7 @@ def test_nothing_of_stomp_without_escapes_is_framing_in_nats(world: World, place
         assert len(message.headers or []) <= 3, byte
 
 
-# What a NATS client writes, in which a piece of it stands.
+# Commands of a NATS client with the text in different places.
 OF_NATS: dict[str, Callable[[bytes], bytes]] = {
     "name": lambda text: with_header(b"n" + text + b"n: v\r\n"),
     "value": lambda text: with_header(b"name: v" + text + b"v\r\n"),
@@ -116,7 +116,7 @@ OF_NATS: dict[str, Callable[[bytes], bytes]] = {
 
 
 def with_header(line: bytes) -> bytes:
-    """A message with these bytes in the header block."""
+    """Returns a message with these bytes in the header block."""
     return publish_bytes("x", b"body", headers=b"before: 1\r\n" + line + b"after: 2\r\n")
 
 
@@ -127,7 +127,7 @@ def test_nothing_of_nats_is_framing_in_stomp(world: World, place: str, version: 
     sender = world.nats()
     of_control_line = place in ("reply", "subject")
     for text in WRITINGS:
-        # What is framing in NATS itself is not a part of a subject, nor of a header.
+        # Framing of NATS itself cannot be part of a subject or a header.
         if of_control_line and set(b" \t\r\n\0") & set(text):
             continue
         if place == "subject" and text == b".":
@@ -141,12 +141,12 @@ def test_nothing_of_nats_is_framing_in_stomp(world: World, place: str, version: 
                 assert frame.count(b"before:1") == frame.count(b"after:2") == 1, text
             assert not any(line.startswith(b"forged") for line in frame), text
             assert all(b":" in line for line in frame[1:]), text
-            # No more than its own, those of the sender, and one in question.
+            # Only the frame's own lines, the sender's, and the one under test.
             assert len(frame) <= 1 + 5 + 3, (text, frame)
 
 
 def heads(raw: RawClient, count: int) -> list[list[bytes]]:
-    """The head lines of the messages that have come, which are so many and end as they began."""
+    """Returns the head lines of `count` messages, after checking that they end correctly."""
     frames = []
     for _ in range(count):
         head, body = raw.read_bytes().split(b"\n\n", 1)

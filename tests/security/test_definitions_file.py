@@ -1,4 +1,4 @@
-"""Definitions that the configuration names: read at the start and at each reload."""
+"""A definitions file named by the configuration: read at the start and on every reload."""
 
 import json
 from pathlib import Path
@@ -11,8 +11,8 @@ PERMISSION = {"configure": ".*", "write": ".*", "read": ".*"}
 
 
 def document(password: str, **more: object) -> dict[str, Any]:
-    """Returns definitions with an administrator, a service and a queue, as RabbitMQ writes them."""
-    # SHA-256 of four bytes of salt and the password, as RabbitMQ stores it.
+    """Returns definitions with an administrator, a service and a queue, in RabbitMQ's format."""
+    # SHA-256 of a four-byte salt and the password, as RabbitMQ stores it.
     hashes = {
         "one": "AAAAAO3/BmigU9r71n1QckhO57GGMmRLp3USfwz8Yn4A+iCn",
         "two": "AAAAAFPfTqa15kyALunoYLiLUrHHuWoBS+mUylY0ntf6brpN",
@@ -34,7 +34,7 @@ def document(password: str, **more: object) -> dict[str, Any]:
 
 
 def configuration(folder: Path, port: int) -> str:
-    """Returns a configuration that names a definitions file of this folder."""
+    """Returns a configuration with a definitions file in this folder."""
     begin = listeners(stomp=f"127.0.0.1:{port}", admin="127.0.0.1:0")
     return begin + f'[definitions]\nfile = "{folder / "definitions.json"}"\n'
 
@@ -45,7 +45,7 @@ def write(folder: Path, definitions: object) -> None:
 
 
 def status(imori: Reloadable, login: str, path: str = "/api/whoami") -> int:
-    """Returns the status of a request by a user."""
+    """Returns the status of a user's request."""
     return ask(imori, path, login=login).status
 
 
@@ -53,7 +53,7 @@ def test_definitions_are_there_at_the_start_and_belong_to_their_file(tmp_path: P
     write(tmp_path, document("one"))
     text = configuration(tmp_path, free_port())
     with running_reloadable(tmp_path, text) as imori:
-        # The file makes the users: nobody made `admin`, and no password is printed.
+        # The users come from the file, so no `admin` is created and no password is printed.
         assert "created user admin" not in imori.log.read_text()
         assert ask(imori, "/api/users/admin").status == 404
         assert status(imori, "root:one") == 200
@@ -69,7 +69,7 @@ def test_definitions_are_there_at_the_start_and_belong_to_their_file(tmp_path: P
             told = f"belongs to the definitions file `{tmp_path / 'definitions.json'}`"
             assert refused.status == 400, (path, refused)
             assert told in refused.json()["reason"], refused
-        # Others are made, changed and deleted as ever.
+        # Other users can still be created, changed and deleted.
         made = ask(imori, "/api/users/own", method="PUT", body={"password": "own", "tags": ""})
         assert made.status == 201
         write(tmp_path, document("two", queues=[]))
@@ -79,7 +79,7 @@ def test_definitions_are_there_at_the_start_and_belong_to_their_file(tmp_path: P
         assert hashes["billing"].startswith("AAAAAFPf")
         assert status(imori, "root:one") == 200
         assert read(imori, "/api/queues/shop/orders")["name"] == "orders", "what is there stays"
-        # Without the file they are like all others.
+        # Without the file, its users are like all others.
         imori.reload(text[: text.index("[definitions]")])
         assert ask(imori, "/api/users/billing", method="DELETE").status == 204
 

@@ -1,4 +1,4 @@
-"""Every endpoint of the admin API asks for the tag and the right that the page on rights names."""
+"""Every endpoint of the admin API requires the tag and the right listed on the page on rights."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ROW = re.compile(r"^\| (GET|PUT|POST|DELETE) \| `(/\S*)` \| ([^|]+) \| ([^|]+) \
 ALL = {"configure": ".*", "write": ".*", "read": ".*"}
 NONE = {"configure": "^$", "write": "^$", "read": "^$"}
 
-# Users by name, with tag and permission in the vhost `/`; `nobody` does not log in.
+# Users with tag and permission in the vhost `/`; `nobody` stands for a request without a login.
 USERS: dict[str, tuple[str, dict[str, str]]] = {
     "plain": ("", ALL),
     "powerless": ("management", NONE),
@@ -30,7 +30,7 @@ USERS: dict[str, tuple[str, dict[str, str]]] = {
     "monitor": ("monitoring", ALL),
     "chief": ("administrator", ALL),
 }
-# Users who may enter the vhost `elsewhere` alone, where they have every permission.
+# Users with access to the vhost `elsewhere` only, where they have every permission.
 STRANGERS = {"stranger": "management", "strange-policymaker": "policymaker"}
 MANAGERS = {"powerless", "manager", "policymaker", "monitor", "chief", *STRANGERS}
 TAGS = {
@@ -41,7 +41,7 @@ TAGS = {
     "`monitoring`; from this machine none": {"nobody", "monitor", "chief"},
     "`administrator`": {"chief"},
 }
-# Rights that `powerless` has with the permission that allows nothing, and those that it lacks.
+# Rights that `powerless` has although its permission matches nothing, and those that it lacks.
 HELD = {
     "none",
     "shows what is in vhosts that the user may enter",
@@ -57,7 +57,7 @@ LACKED = {
     "read on the queue, write on the exchange that messages go to",
 }
 
-# Values of the names in a path. What is deleted or changed must not be what the next row needs.
+# Values of the names in a path. Deletions and changes must not affect later rows.
 NAMES = {
     "vhost": "%2F",
     "name": "made",
@@ -99,7 +99,7 @@ BODIES = {
 
 @dataclass(frozen=True)
 class Row:
-    """An endpoint as the page has it."""
+    """An endpoint as listed on the page."""
 
     method: str
     path: str
@@ -129,7 +129,7 @@ def put(imori: Imori, path: str, body: object) -> bool:
 
 
 def asked(imori: Imori, row: Row, user: str, *, vhost: str | None = None) -> Answer:
-    """Asks an endpoint as a user, with names and a body that do no harm."""
+    """Requests an endpoint as a user, with harmless names and a harmless body."""
     kind = "k" if "/bindings/" not in row.path else "q"
     names = {**NAMES, "kind": "policy" if "/policies/" in row.path else kind}
     if row.path.startswith(("/api/connections/{name}", "/v1/connections/{name}")):
@@ -164,12 +164,12 @@ def test_the_page_has_every_path_of_the_openapi_document(imori: Imori) -> None:
 def test_an_endpoint_asks_for_its_tag_and_right(imori: Imori, row: Row) -> None:
     # SECURITY WEB-01, AUTH-15.
     if row.path == "/v1/events":
-        # A stream does not end by itself; who is refused it hears so at once.
+        # A stream has no end; a refusal of it comes at once.
         users = ["nobody", "plain", "powerless", "manager", "policymaker", *STRANGERS]
     else:
         users = ["nobody", *USERS, *STRANGERS]
     for user in users:
-        # An earlier row, or none on this worker, may have made or deleted them.
+        # An earlier row may have created or deleted them, or no row on this worker.
         assert put(imori, "/api/queues/%2F/made", {"durable": True})
         assert put(imori, "/api/exchanges/%2F/made", {"type": "direct", "durable": True})
         bound = "/api/bindings/%2F/e/amq.topic/q/made"
@@ -180,7 +180,7 @@ def test_an_endpoint_asks_for_its_tag_and_right(imori: Imori, row: Row) -> None:
             assert answer.status == expected, f"{user}: {answer.status} {answer.body}"
             assert ("WWW-Authenticate" in answer.headers) == (user == "nobody")
         elif user in STRANGERS and "{vhost}" in row.path:
-            # A vhost that the user may not enter is answered as one that is not there.
+            # A vhost without access gets the same answer as a missing one.
             assert answer.status in (401, 403, 404), f"{user}: {answer.status} {answer.body}"
             assert answer.status == asked(imori, row, user, vhost="absent").status
         elif user == "powerless" and row.right in LACKED:
@@ -235,7 +235,7 @@ def connected(imori: Imori, user: str) -> pika.BlockingConnection:
 
 
 def name_of(imori: Imori, connection: pika.BlockingConnection) -> str:
-    """The name of a client's connection, as a segment of a path."""
+    """Returns the name of a client's connection, as a path segment."""
     host, port = connection._impl._transport._sock.getsockname()[:2]
     rows = read(imori, "/api/connections")
     return next(

@@ -1,4 +1,4 @@
-"""The data folder: nobody but the broker's own user gets at what is in it.
+"""The data folder is accessible to the broker's own user only.
 
 SECURITY OPS-10.
 """
@@ -18,7 +18,7 @@ from harness.imori import BINARY
 
 @pytest.fixture
 def open_umask() -> Iterator[None]:
-    """Leaves all rights to who creates a file."""
+    """Sets a umask that leaves all permissions to the creator of a file."""
     before = os.umask(0)
     yield
     os.umask(before)

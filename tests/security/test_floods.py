@@ -1,8 +1,8 @@
-"""Strangers that dribble or send junk, on every listener at once, while a good client works.
+"""Strangers that dribble or send junk on every listener at once, while a good client works.
 
-SECURITY LIM-01, LIM-02, LIM-03, LIM-11, WEB-07: its calls go on, what the broker holds is bounded,
-and those who never finish are gone when their time is over. How long its calls take meanwhile is
-measured by `bench/floods.py`.
+SECURITY LIM-01, LIM-02, LIM-03, LIM-11, WEB-07: its calls continue, the broker's memory is limited,
+and strangers are disconnected when their time is over. `bench/floods.py` measures how long its
+calls take meanwhile.
 """
 
 import random
@@ -21,13 +21,13 @@ from harness.deadline import wait_for
 from harness.imori import Imori, running_imori
 from harness.raw import RawClient
 
-# Connections that dribble, over all listeners together.
+# Dribbling connections, over all listeners.
 STRANGERS = 500
 
-# The most that one that has not logged in may hold, and what the process takes for it besides.
+# The most bytes of a client before its login, plus the cost of its connection.
 BYTES_MAX = 64 * 1024 + 16 * 1024
 
-# Beginnings that are right as far as they go, with what is sent on and on behind each.
+# Valid beginnings, each with the bytes to be sent endlessly afterwards.
 ENDLESS = {
     "stomp": (b"CONNECT\n", b"a:b\n"),
     "nats": (b'CONNECT {"name":"', b"n"),
@@ -67,7 +67,7 @@ def places(imori: Imori) -> dict[str, tuple[str, int]]:
 
 
 class Stranger:
-    """A client that sends without end and reads nothing until it looks whether it was cut."""
+    """A client that sends endlessly, and reads only to see whether it was disconnected."""
 
     def __init__(
         self, address: tuple[str, int], beginning: bytes, more: Callable[[], bytes]
@@ -93,7 +93,7 @@ class Stranger:
             self.is_cut = True
 
     def go_on(self) -> None:
-        """Sends a little more, and looks whether the broker has closed."""
+        """Sends a little more, and checks whether the broker has closed."""
         if self.is_cut:
             return
         self._send(self._more())
@@ -110,13 +110,13 @@ class Stranger:
 
 
 def endless(name: str, address: tuple[str, int]) -> Stranger:
-    """Returns a client whose headers never end."""
+    """Returns a client with endless headers."""
     beginning, more = ENDLESS[name]
     return Stranger(address, beginning, lambda: more)
 
 
 def calls(good: RawClient, count: int) -> None:
-    """Sends messages to itself, and sees each of them come back."""
+    """Sends messages to itself, and receives each of them."""
     for number in range(count):
         good.send("SEND", {"destination": "/topic/calls"}, str(number).encode())
         frame = good.read()
@@ -124,7 +124,7 @@ def calls(good: RawClient, count: int) -> None:
 
 
 def work_beside(imori: Imori, strangers: list[Stranger], rounds: int) -> None:
-    """Has a good client work, and operators ask, while the strangers send on."""
+    """Makes a good client and operators work while the strangers continue to send."""
     with RawClient(broker_of(imori)) as good:
         good.login()
         good.send("SUBSCRIBE", {"id": "1", "destination": "/topic/calls"})
@@ -137,7 +137,7 @@ def work_beside(imori: Imori, strangers: list[Stranger], rounds: int) -> None:
 
 
 def settled(imori: Imori) -> int:
-    """Returns the memory of the broker once it has stopped to grow."""
+    """Returns the broker's memory once it has stopped growing."""
     last, now = 0, imori.rss_bytes()
     while now > last:
         time.sleep(0.1)
@@ -146,7 +146,7 @@ def settled(imori: Imori) -> int:
 
 
 def test_headers_that_never_end_hold_little_and_no_good_client_up(tmp_path: Path) -> None:
-    # Long enough that nobody is cut for being late while memory is looked at.
+    # Long enough that no stranger is disconnected while memory is measured.
     with broker(tmp_path, **{"limits.login_timeout_s": 60}) as imori, ExitStack() as stack:
         before = settled(imori)
         where = list(places(imori).items())
@@ -200,7 +200,7 @@ def test_a_flood_is_bounded_in_connections(tmp_path: Path, bound: int) -> None:
                 stranger.go_on()
             return sum(not stranger.is_cut for stranger in strangers)
 
-        # Who comes when the bound is reached waits to be accepted until the oldest has given way.
+        # Above the limit, a new connection is not accepted until the oldest one is closed.
         wait_for(lambda: open_now() <= bound)
 
 
@@ -219,7 +219,7 @@ def test_junk_on_every_listener_holds_no_good_client_up(tmp_path: Path, seed: in
         work_beside(imori, strangers, 10)
         grown = settled(imori) - before
         assert grown < STRANGERS * BYTES_MAX
-        # Each begins anew as soon as it is cut: the broker's own counts come back to nobody.
+        # Strangers that are still connected send once more, which must not panic either.
         for stranger in strangers:
             stranger.go_on()
     assert "panicked" not in imori.log.read_text()

@@ -1,4 +1,4 @@
-"""A page of another origin changes nothing, shown by the browser that an operator may have open."""
+"""A page of another origin changes nothing, as shown by a browser with an operator's login."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from harness.imori import Imori, running_imori
 
 CHROMIUM = shutil.which("chromium")
 
-# Root has no sandbox; the rest keeps the browser from asking the network for anything.
+# Root has no sandbox; the other flags keep the browser off the network.
 FLAGS = [
     "--headless",
     "--no-sandbox",
@@ -37,8 +37,8 @@ pytestmark = [
     pytest.mark.timeout(120),
 ]
 
-# Logs in as the operator would, in a window of its own whose login the browser remembers for the
-# host. Then fetches by every way that a page has without asking first, and by those that ask.
+# Logs in as the operator would, in a window of its own; the browser remembers the login for the
+# host. Then fetches in every way that needs no preflight, and in those that do.
 FETCHES = """
 const [login, url, body] = %s;
 const tries = [
@@ -64,7 +64,7 @@ run();
 
 
 def serving(page: str) -> AbstractContextManager[str]:
-    """Serves a page from a port of its own, which is an origin of its own."""
+    """Serves a page on a port of its own, which makes it an origin of its own."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
@@ -80,7 +80,7 @@ def serving(page: str) -> AbstractContextManager[str]:
 
 
 def opened(url: str, profile: Path) -> str:
-    """The text of a page after its scripts have run, or of the one that its form leads to."""
+    """Returns a page's text after its scripts have run, or the page that its form leads to."""
     assert CHROMIUM is not None
     command = [CHROMIUM, *FLAGS, f"--user-data-dir={profile}", "--virtual-time-budget=5000"]
     done = subprocess.run(
@@ -101,7 +101,7 @@ def imori(tmp_path: Path) -> Iterator[Imori]:
 
 
 def base(imori: Imori) -> str:
-    """The admin listener with a login in its address, as a browser that has logged in sends it."""
+    """Returns the admin listener's URL with a login, as used by a browser that has logged in."""
     assert imori.admin is not None
     host, port = imori.admin
     return f"http://operator:{imori.operator_password()}@{host}:{port}"
@@ -113,7 +113,7 @@ def users(imori: Imori) -> set[str]:
 
 
 def add_spare(imori: Imori) -> None:
-    """Adds a user that nothing needs, so that a page could delete it."""
+    """Adds an unneeded user, which a page could delete."""
     answer = ask(imori, "/api/users/spare", method="PUT", body={"password": "p", "tags": ""})
     assert answer.status == 201, answer.body
 
@@ -123,7 +123,7 @@ def test_a_form_of_another_origin_is_refused(imori: Imori, tmp_path: Path) -> No
     queue = "/api/queues/%2F/asked"
     assert ask(imori, queue, method="PUT", body={"durable": True}).status == 201
     action = f"{base(imori)}/api/exchanges/%2F/amq.default/publish"
-    # A form of plain text is valid JSON, if its field is named well.
+    # A plain-text form is valid JSON if its field is named accordingly.
     rest = '"routing_key": "asked", "payload_encoding": "string", "properties": {}'
     body = f"<input name='{{{rest}, \"payload\": \"' value='\"}}'>"
     form = f"<form method=post enctype=text/plain action='{action}'>{body}</form>"
@@ -143,7 +143,7 @@ def test_fetches_of_another_origin_change_nothing(imori: Imori, tmp_path: Path) 
     script = FETCHES % json.dumps([f"{base(imori)}/api/whoami", url, '{"users": ["spare"]}'])
     with serving(f"<body></body><script>{script}</script>") as page:
         shown = opened(page, tmp_path / "profile")
-    # What a page sends without asking first is sent, and its answer is not shown to it.
+    # Requests without a preflight are sent, but the page cannot read their responses.
     assert "opaque opaque failed failed" in shown
     assert "spare" in users(imori)
 

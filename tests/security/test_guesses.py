@@ -1,4 +1,4 @@
-"""Wrong passwords are bounded by source and user, and shut out no owner elsewhere."""
+"""Wrong passwords are limited by source and user, without locking out the user elsewhere."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from harness.broker import broker_of
 from harness.imori import Imori, running_imori
 from harness.raw import RawClient
 
-# Wrong logins of one user from one source that are checked; one is forgiven each second.
+# Wrong logins per user and source that are checked; one per second is forgiven.
 BURST = 20
 # Far more than are checked within the time that they take.
 MANY = 400
@@ -39,13 +39,13 @@ def put_user(imori: Imori, user: str, password: str) -> None:
 
 
 def by_stomp(imori: Imori, user: str, password: str, source: str = HERE) -> bool:
-    """Whether a login over STOMP is granted."""
+    """Returns whether a login over STOMP succeeds."""
     with RawClient(broker_of(imori), source=source) as raw:
         return raw.login(headers={"login": user, "passcode": password}).command == "CONNECTED"
 
 
 def by_http(imori: Imori, user: str, password: str) -> bool:
-    """Whether a login over HTTP is granted."""
+    """Returns whether a login over HTTP succeeds."""
     return ask(imori, "/api/whoami", login=f"{user}:{password}").status == 200
 
 
@@ -56,7 +56,7 @@ def test_a_remembered_password_is_not_compared_without_bound(
     # SECURITY AUTH-09.
     assert log_in(imori, "joe", "right")
     assert not any(log_in(imori, "joe", f"wrong-{guess}") for guess in range(MANY))
-    # Nothing is compared: the right password is refused as the wrong ones are.
+    # Passwords are no longer compared: the right one is refused like the wrong ones.
     assert not log_in(imori, "joe", "right")
     assert log_in(imori, "ann", "right"), "another user of this source"
     assert by_stomp(imori, "joe", "right", ELSEWHERE), "the same user from elsewhere"
@@ -72,7 +72,7 @@ def test_the_built_in_user_is_bounded_too(imori: Imori) -> None:
 
 
 def test_nobody_shuts_the_operator_out(imori: Imori) -> None:
-    # SECURITY AUTH-09: its password cannot be guessed, and every process of this machine could try.
+    # SECURITY AUTH-09: its password is too long to guess, but every local process could try.
     assert not any(by_http(imori, "operator", f"wrong-{guess}") for guess in range(2 * BURST))
     assert ask(imori, "/api/whoami").status == 200
 

@@ -1,4 +1,4 @@
-"""Access tokens of an issuer: whose are taken, for what, and for how long (SECURITY AUTH-10)."""
+"""Access tokens: whose are accepted, for what, and for how long (SECURITY AUTH-10)."""
 
 import asyncio
 import base64
@@ -43,7 +43,7 @@ AUDIENCE = "imori"
 RSA_KEY = rsa.generate_private_key(public_exponent=65537, key_size=2048)
 EC_KEY = ec.generate_private_key(ec.SECP256R1())
 ED_KEY = ed25519.Ed25519PrivateKey.generate()
-# A key that the issuer does not have.
+# A key that is not the issuer's.
 FOREIGN_KEY = rsa.generate_private_key(public_exponent=65537, key_size=2048)
 ALGORITHMS: dict[str, Any] = {"RS256": RSA_KEY, "PS256": RSA_KEY, "ES256": EC_KEY, "EdDSA": ED_KEY}
 
@@ -60,7 +60,7 @@ def key_set() -> dict[str, Any]:
             jwk("RS256", RSA_KEY, "rsa"),
             jwk("ES256", EC_KEY, "ec", use="sig"),
             jwk("EdDSA", ED_KEY, "ed"),
-            # Keys that nothing here can use are no fault of the set.
+            # Unusable keys do not invalidate the set.
             {"kty": "oct", "kid": "secret", "k": "c2VjcmV0"},
             {"kty": "new", "kid": "new"},
         ]
@@ -74,7 +74,7 @@ def token(
     header_typ: str | None = "JWT",
     **claims: object,
 ) -> str:
-    """A token that is good, but for these claims; a claim of `None` is left out."""
+    """Returns a valid token, except for these claims; a claim of `None` is omitted."""
     kid = {"ES256": "ec", "EdDSA": "ed"}.get(algorithm, kid)
     whole: dict[str, object] = {
         "iss": ISSUER,
@@ -137,7 +137,7 @@ def test_tokens_of_each_algorithm_are_verified(imori: Imori, algorithm: str) -> 
     good = token(algorithm)
     assert is_let_in(imori, good)
     head, claims, signature = good.split(".")
-    # The last character of a signature may have bits that mean nothing.
+    # The last character of a signature may have unused bits.
     other = ("A" if signature[0] != "A" else "B") + signature[1:]
     assert not is_let_in(imori, f"{head}.{claims}.{other}")
     changed = json.loads(base64.urlsafe_b64decode(claims + "=="))
@@ -200,7 +200,7 @@ def unsigned(algorithm: str) -> str:
 
 
 def signed_by_the_public_key() -> str:
-    """The public key taken for a secret, as a verifier does that believes the header."""
+    """Returns a token signed with the public key, which fools verifiers that trust the header."""
     public = json.dumps(jwk("RS256", RSA_KEY, "rsa")).encode()
     claims = {"iss": ISSUER, "aud": AUDIENCE, "sub": "eve", "exp": time.time() + 300}
     text = f"{b64({'alg': 'HS256', 'kid': 'rsa'})}.{b64(claims)}"
@@ -238,7 +238,7 @@ REFUSED: dict[str, tuple[Callable[[], str], str]] = {
 
 
 def with_claims(**claims: object) -> str:
-    """A token with claims of types that the library would not sign."""
+    """Returns a token with claims of types that the library refuses to sign."""
     whole = {"iss": ISSUER, "aud": AUDIENCE, "sub": "eve", "exp": int(time.time()) + 300, **claims}
     return jwt.PyJWS().encode(
         json.dumps(whole).encode(), RSA_KEY, algorithm="RS256", headers={"kid": "rsa"}
@@ -251,7 +251,7 @@ def test_other_tokens_are_refused_and_the_log_says_why(tmp_path: Path, name: str
     with broker(tmp_path) as own:
         answer = stomp_answer(own, made())
         assert answer.startswith(b"ERROR"), answer
-        # Nothing is given away before a login.
+        # Before a login, the reason is not revealed.
         assert reason.encode() not in answer
     lines = [line for line in own.log_lines() if "an access token is refused" in line]
     assert reason in lines[0], lines
@@ -345,7 +345,7 @@ def test_a_short_key_is_refused_at_the_start(tmp_path: Path) -> None:
 
 @contextmanager
 def issuer(answer: Callable[[], bytes | None]) -> Iterator[tuple[str, list[str]]]:
-    """An issuer that shows keys, and with `None` never answers: its address, and its requests."""
+    """Runs an issuer with keys, or, with `None`, without answers; yields URL and requests."""
     asked: list[str] = []
     is_over = threading.Event()
 
@@ -375,7 +375,7 @@ def test_keys_come_from_an_address_and_stay_when_it_is_gone(tmp_path: Path) -> N
     answers = [json.dumps(key_set()).encode()]
     with issuer(lambda: answers[0]) as (url, asked), broker(tmp_path, jwt__keys_url=url) as imori:
         assert is_let_in(imori, token())
-        # A token with an unknown key has them read again, but not for each.
+        # A token with an unknown key causes a reload, but not every such token does.
         answers[0] = b"<html>"
         for _ in range(5):
             assert not is_let_in(imori, token(kid="unknown"))
@@ -416,7 +416,7 @@ def test_half_an_issuer_is_refused_at_the_start(
     assert says in run.stderr, run.stderr
 
 
-# What a link that receives from `/management` takes: a temporary queue.
+# The rights that a receiver from `/management` needs for its temporary queue.
 PAIR = "configure:%2F/amq.gen-* read:%2F/amq.gen-*"
 
 
@@ -432,7 +432,7 @@ def test_a_connection_of_amqp_1_0_goes_on_with_the_next_token(imori: Imori) -> N
     of_second = token(scope=f"{PAIR} configure:%2F/second").encode()
     assert renewed.ask("PUT", "/auth/tokens", of_second) == (204, None)
     assert (declared(renewed, "first"), declared(renewed, "second")) == (403, 201)
-    # The end of the first token comes to a connection that has no other.
+    # The end of the first token closes a connection that has no other one.
     with pytest.raises(ConnectionException, match=r"unauthorized-access.*has expired"):
         brief.connection.wait(lambda: False, timeout=DEADLINE_S)
     assert declared(renewed, "second") == 200
@@ -469,7 +469,7 @@ def test_a_token_that_is_not_the_next_ends_the_connection(
     of = Requests(imori, "alice", token())
     with pytest.raises(ConnectionException) as ended:
         of.ask("PUT", "/auth/tokens", token(**bad).encode())
-    # Who may not be in the vhost any more is told that.
+    # A user whose access to the vhost was revoked is told so.
     why = "connection:forced.*was revoked" if "scope" in bad else "unauthorized-access.*was refused"
     assert re.search(why, str(ended.value))
 
@@ -488,7 +488,7 @@ def test_what_is_no_token_is_refused_and_the_connection_goes_on(imori: Imori) ->
 
 
 def test_who_has_no_token_needs_no_other(tmp_path: Path) -> None:
-    """A password has no end: as in RabbitMQ, its user stays what it is."""
+    """A password does not expire: as in RabbitMQ, its user remains logged in."""
     with broker(tmp_path) as imori:
         of = Requests(imori)
         assert of.ask("PUT", "/auth/tokens", token(sub="bob").encode()) == (204, None)
@@ -497,18 +497,18 @@ def test_who_has_no_token_needs_no_other(tmp_path: Path) -> None:
 
 
 def test_wrong_tokens_are_bounded_by_source(tmp_path: Path) -> None:
-    # SECURITY AUTH-09: a token says itself who its bearer is, so that a source counts alone.
+    # SECURITY AUTH-09: a token names its own bearer, so only the source counts.
     good, wrong = token(scope="tag:administrator"), token(key=FOREIGN_KEY)
     with broker(tmp_path, broker__proxy_from="127.0.0.1/32") as imori:
         assert bearer_statuses(imori, "192.0.2.1", [good]) == {200}
-        # One is forgiven in 50 ms, so that the bound of 1,000 is met a little later.
+        # One is forgiven every 50 ms, so the limit of 1,000 is reached a little later.
         assert bearer_statuses(imori, "192.0.2.1", [wrong] * 2_000) == {401}
         assert bearer_statuses(imori, "192.0.2.1", [good]) == {401}, "it is not looked at"
         assert bearer_statuses(imori, "192.0.2.2", [good]) == {200}
 
 
 def bearer_statuses(imori: Imori, source: str, tokens: list[str]) -> set[int]:
-    """The statuses with which HTTP answers these tokens, all of which come from one address."""
+    """Returns the HTTP statuses for these tokens, all sent from one address."""
     assert imori.admin is not None
     statuses = set()
     client = http.client.HTTPConnection(*imori.admin, timeout=DEADLINE_S)

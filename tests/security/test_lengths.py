@@ -1,4 +1,4 @@
-"""Declared lengths and numbers from outside: taken, or refused, never wrapped or clamped."""
+"""Lengths and numbers from outside: accepted or refused, never wrapped or clamped."""
 
 import re
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from harness.frame import frame_bytes
 
 MESSAGE_BYTES_MAX = 16 * 1024 * 1024
 
-# SECURITY LIM-08: none of these is a length.
+# SECURITY LIM-08: none of these is a valid length.
 NO_LENGTHS = [
     "-1",
     "+1",
@@ -29,7 +29,7 @@ NO_LENGTHS = [
     "99999999999999999999",
 ]
 
-# SECURITY LIM-07: these are, and are over every limit.
+# SECURITY LIM-07: these are valid, and over every limit.
 TOO_LONG = [MESSAGE_BYTES_MAX + 1, 2**31 - 1, 2**31, 2**32 - 1, 2**32, 2**53, 2**63 - 1, 2**63]
 TOO_LONG += [2**64 - 1]
 
@@ -40,13 +40,13 @@ def test_a_length_that_is_none_or_too_long_is_refused_at_once(
 ) -> None:
     raw = connect_raw()
     raw.login()
-    # No body follows: who waits for one has taken the length.
+    # No body follows, so a broker that accepts the length waits for one.
     head = f"SEND\ndestination:/queue/{name}\ncontent-length:{length}\n\n"
     raw.write(head.encode())
     assert [frame.command for frame in raw.read_until_closed()] == ["ERROR"]
 
 
-# STOMP 1.0 lets spaces stand before a value, and no version is agreed on yet.
+# STOMP 1.0 allows spaces before a value, and no version is negotiated yet.
 NO_LENGTHS_BEFORE_LOGIN = [length for length in NO_LENGTHS if length != " 5"]
 
 
@@ -75,7 +75,7 @@ def test_a_second_length_that_differs_is_refused(
 def test_a_length_that_does_not_end_at_a_nul_is_refused(
     connect_raw: ConnectRaw, name: str, declared: int
 ) -> None:
-    # SECURITY LIM-08, XPI-03: what follows is read neither as a frame nor as more body.
+    # SECURITY LIM-08, XPI-03: the rest is read neither as a frame nor as more of the body.
     raw = connect_raw()
     raw.login()
     body = b"abcde\0" + frame_bytes("SEND", {"destination": f"/queue/{name}", "receipt": "no"})
@@ -91,7 +91,7 @@ NUMBERS += [str(number) for number in (2**53, 2**63 - 1, 2**63, 2**64 - 1, 2**64
 
 @dataclass(frozen=True)
 class Field:
-    """A header that holds a number, and which it takes."""
+    """A numeric header, and the range that it accepts."""
 
     command: str
     name: str
@@ -100,7 +100,7 @@ class Field:
     has_fraction: bool = False
 
     def takes(self, value: str) -> bool:
-        """Says whether `value` is a number in range, in ASCII digits."""
+        """Returns whether `value` is a number in range, in ASCII digits."""
         if self.has_fraction and re.fullmatch(r"\d+\.\d+", value, re.ASCII):
             value = value.partition(".")[0]
         digits = value.removeprefix("-") if self.low < 0 else value
@@ -121,7 +121,7 @@ FIELDS = [
     Field("SUBSCRIBE", "x-max-length", 0, 2**63 - 1),
     Field("SUBSCRIBE", "x-max-length-bytes", 0, 2**63 - 1),
     Field("SUBSCRIBE", "x-max-priority", 1, 2**8 - 1),
-    # -1 is no limit, as over AMQP.
+    # -1 means no limit, as over AMQP.
     Field("SUBSCRIBE", "x-delivery-limit", -1, 2**32 - 1),
 ]
 
@@ -140,7 +140,7 @@ def test_a_number_is_taken_whole_or_refused(
         expected = "RECEIPT" if field.takes(value) else "ERROR"
         assert answer.command == expected, f"{field.name}:{value} {answer.body!r}"
         if expected == "RECEIPT":
-            # What was taken works: a message goes in, and out or away.
+            # An accepted value takes effect: a message goes in, and is delivered or dropped.
             raw.send("SEND", {"destination": f"/amq/queue/{name}-{at}", "receipt": "sent"}, b"x")
             while (frame := raw.read()).command == "MESSAGE":
                 pass

@@ -1,4 +1,4 @@
-"""Limits of vhosts and users, over every protocol (SECURITY LIM-10)."""
+"""Limits of vhosts and users in every protocol (SECURITY LIM-10)."""
 
 import json
 import socket
@@ -47,7 +47,7 @@ def connect(imori: Imori, vhost: str = "blue") -> pika.BlockingConnection:
 
 
 def refused(imori: Imori, vhost: str = "blue") -> str:
-    """The words in which a client of AMQP is not let in."""
+    """Returns the error with which an AMQP client is refused."""
     with pytest.raises(pika.exceptions.ProbableAccessDeniedError) as error:
         connect(imori, vhost)
     return str(error.value)
@@ -55,7 +55,7 @@ def refused(imori: Imori, vhost: str = "blue") -> str:
 
 @contextmanager
 def nats(imori: Imori) -> Iterator[bytes]:
-    """A raw client of NATS, and what it is told behind INFO."""
+    """Opens a raw NATS connection; yields the answer after INFO."""
     assert imori.nats is not None
     address = imori.nats
     with socket.create_connection(address, DEADLINE_S) as stream, stream.makefile("rb") as lines:
@@ -84,7 +84,7 @@ def stomp_refused(imori: Imori) -> None:
 
 
 def await_room(imori: Imori) -> pika.BlockingConnection:
-    """Connects as soon as the broker has taken note of those who left."""
+    """Connects as soon as the broker has noticed that earlier clients left."""
     connections: list[pika.BlockingConnection] = []
 
     def is_let_in() -> bool:

@@ -1,4 +1,4 @@
-"""The monitor, beside clients that keep its places and ask nothing."""
+"""The monitor, beside clients that occupy its connections and send no request."""
 
 import socket
 import time
@@ -12,7 +12,7 @@ from harness.monitor import asked
 
 
 def connected(imori: Imori) -> socket.socket:
-    """A connection to the monitor."""
+    """Opens a connection to the monitor."""
     assert imori.monitor is not None
     return socket.create_connection(imori.monitor, DEADLINE_S)
 
@@ -25,7 +25,7 @@ def test_half_requests_give_way(start_imori: StartImori, begun: bytes) -> None:
         connection.sendall(begun)
     begin = time.monotonic()
     assert asked(imori, "/healthz")[0] == 200
-    # A head may take 10 s, and four turns of these took 40 s.
+    # A request head may take 10 s; four of these in sequence took 40 s.
     assert time.monotonic() - begin < 8
     for connection in half:
         connection.close()

@@ -1,4 +1,4 @@
-"""Names and headers from outside: what they cannot reach, and what they cannot break."""
+"""Names and headers from outside cannot reach other users' objects, and cannot break clients."""
 
 import time
 
@@ -19,7 +19,7 @@ def subscribe(raw: RawClient, destination: str, identity: str = "s", **headers: 
 
 
 def inbox_of(requester: RawClient, responder: RawClient, name: str) -> str:
-    """Returns the address of an inbox of `requester`, as `responder` sees it."""
+    """Returns the address of an inbox of `requester`, as seen by `responder`."""
     assert subscribe(responder, f"/queue/{name}").command == "RECEIPT"
     request = {"destination": f"/queue/{name}", "reply-to": "/temp-queue/mine"}
     requester.send("SEND", request)
@@ -56,7 +56,7 @@ def test_a_thief_gets_none_of_a_thousand_replies(connect_raw: ConnectRaw, name: 
         thief.send(command, {"id": "s", "destination": destination.format(bare), "receipt": "r"})
         if thief.read().command == "RECEIPT":
             thieves.append(thief)
-    # The name of the queue behind it, chosen by the thief.
+    # The name of the underlying queue, chosen by the thief.
     thief = connect_raw()
     thief.login()
     if subscribe(thief, f"/topic/{name}", x_queue_name=bare).command == "RECEIPT":
@@ -76,7 +76,7 @@ def test_a_thief_gets_none_of_a_thousand_replies(connect_raw: ConnectRaw, name: 
 
 
 def test_a_guessed_address_reaches_nobody(connect_raw: ConnectRaw, name: str) -> None:
-    # SECURITY AUTH-06: every single character counts, and so does every part left out.
+    # SECURITY AUTH-06: every single character counts, and so does every missing part.
     requester, responder = connect_raw(), connect_raw()
     requester.login()
     responder.login()
@@ -101,7 +101,8 @@ def test_a_guessed_address_reaches_nobody(connect_raw: ConnectRaw, name: str) ->
 def test_a_reply_to_an_owner_that_is_gone_vanishes_with_its_receipt(
     connect_raw: ConnectRaw, name: str
 ) -> None:
-    # SECURITY AUTH-06: whoever takes the place of the owner gets another address, and nothing else.
+    # SECURITY AUTH-06: a client that reuses the owner's place gets another address, and no
+    # messages.
     responder = connect_raw()
     responder.login()
     requester = connect_raw()
@@ -123,7 +124,7 @@ def test_a_reply_to_an_owner_that_is_gone_vanishes_with_its_receipt(
 
 
 def test_dead_letters_do_not_reach_an_inbox(connect_raw: ConnectRaw, name: str) -> None:
-    # SECURITY AUTH-05, AUTH-06: a queue is no way around the check of the address.
+    # SECURITY AUTH-05, AUTH-06: a queue cannot bypass the check of the address.
     requester, responder = connect_raw(), connect_raw()
     requester.login()
     responder.login()
@@ -181,7 +182,7 @@ def test_wildcards_do_not_hear_reserved_subjects(connect_raw: ConnectRaw, subjec
 
 
 def test_a_durable_subscription_is_its_users_own(connect_raw: ConnectRaw, name: str) -> None:
-    # SECURITY AUTH-07: parts that are put together differently never name the same queue.
+    # SECURITY AUTH-07: differently composed parts never name the same queue.
     first, second = connect_raw(), connect_raw()
     first.login()
     second.login()
@@ -246,7 +247,7 @@ BYTES += [
 def test_no_byte_of_a_header_changes_what_a_receiver_reads(
     connect_raw: ConnectRaw, name: str, version: str
 ) -> None:
-    # SECURITY XPI-01, XPI-04: whole, or left out.
+    # SECURITY XPI-01, XPI-04: complete, or omitted.
     receiver, sender = connect_raw(), connect_raw()
     receiver.login(version=version)
     sender.login()
@@ -264,9 +265,9 @@ def test_no_byte_of_a_header_changes_what_a_receiver_reads(
         assert sum(line.startswith(b"content-length:") for line in lines) == 1
         assert all(b":" in line and b"\0" not in line and b"\r" not in line for line in lines[1:])
         assert message.endswith(b"\n\nbody\0")
-        # Many clients end at a header that is not UTF-8, as their specification says it is.
+        # Many clients fail on a header that is not UTF-8, which their specification requires.
         message.decode()
-        # Many clients end at a header that is not UTF-8, as their specification says it is.
+        # Many clients fail on a header that is not UTF-8, which their specification requires.
         message.decode()
     assert receiver.fence() == []
 
@@ -278,7 +279,7 @@ def test_no_byte_of_a_header_changes_what_a_receiver_reads(
 def test_headers_that_are_not_utf_8_are_refused(
     connect_raw: ConnectRaw, name: str, version: str, text: bytes
 ) -> None:
-    # SECURITY XPI-04: one such message would end each client that reads it.
+    # SECURITY XPI-04: one such message would end every client that reads it.
     for line in (b"user:" + text, b"user" + text + b":x", b"destination:/queue/" + text):
         raw = connect_raw()
         raw.login(version=version)
@@ -289,7 +290,7 @@ def test_headers_that_are_not_utf_8_are_refused(
 def test_what_1_0_sends_that_is_not_utf_8_is_left_out_for_others(
     connect_raw: ConnectRaw, name: str
 ) -> None:
-    # SECURITY XPI-04: STOMP 1.0 says nothing of an encoding.
+    # SECURITY XPI-04: STOMP 1.0 specifies no encoding.
     sender, old, new = connect_raw(), connect_raw(), connect_raw()
     sender.login(version="1.0")
     old.login(version="1.0")
@@ -315,7 +316,7 @@ def test_a_body_comes_whole_or_not_at_all(connect_raw: ConnectRaw, name: str, si
 
 
 def seconds_of(raw: RawClient, frame: bytes) -> float:
-    """Returns how long the broker takes for a thousand frames, at best of five."""
+    """Returns the time for a thousand frames, the best of five."""
     end = frame_bytes("SEND", {"destination": "/topic/end", "receipt": "end"})
     best = float("inf")
     for _ in range(5):
@@ -334,13 +335,13 @@ def seconds_of(raw: RawClient, frame: bytes) -> float:
 def test_wildcards_do_not_make_a_match_long(
     connect_raw: ConnectRaw, name: str, pattern: str
 ) -> None:
-    # SECURITY LIM-12: nothing matches, after as much work as a pattern can make.
+    # SECURITY LIM-12: nothing matches, after as much work as a pattern can cause.
     raw = connect_raw()
     raw.login()
     raw.send("SUBSCRIBE", {"id": "s", "destination": f"/topic/{pattern}", "receipt": "r"})
     if raw.read().command == "ERROR":
         return
-    # Another subject each time, so that no route is remembered.
+    # A different subject each time, so that routes are not cached.
     long = ".".join(["a"] * 127)
     hard = b"".join(
         frame_bytes("SEND", {"destination": f"/topic/{long}.{name}{at}"}) for at in range(50)

@@ -14,12 +14,12 @@ from harness.deadline import DEADLINE_S
 from harness.imori import running_imori
 
 SIGNATURE = b"\r\n\r\n\x00\r\nQUIT\n"
-# The fact that the client speaks TLS with the proxy.
+# A TLV saying that the client uses TLS with the proxy.
 WITH_TLS = b"\x20\x00\x05\x01\x00\x00\x00\x00"
 
 
 def header(source: str) -> bytes:
-    """The header of a proxy whose client speaks TLS and connects from `source`."""
+    """Returns the header of a proxy whose client uses TLS and connects from `source`."""
     rest = socket.inet_aton(source) + socket.inet_aton("192.0.2.1") + struct.pack(">HH", 12345, 1)
     rest += WITH_TLS
     return SIGNATURE + b"\x21\x11" + struct.pack(">H", len(rest)) + rest
@@ -28,7 +28,7 @@ def header(source: str) -> bytes:
 def got(
     address: tuple[str, int] | None, path: str, source: str, *, login: str = "", also: str = ""
 ) -> tuple[int, str]:
-    """Status and text of an answer to a client at `source`."""
+    """Returns status and text of a response to a client at `source`."""
     assert address is not None
     request = f"GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n{also}"
     if login:
@@ -45,8 +45,8 @@ HERE, ELSEWHERE = "127.0.0.1", "203.0.113.9"
 MONITOR = ["/metrics", "/metrics/detailed?family=queue_coarse_metrics&family=exchange_names"]
 MONITOR += ["/storez", "/connz?subs=detail", "/subsz?subs=1", "/healthz?damage=1"]
 
-# What `monitor.names` says, and whether names are shown here, here by another proxy, elsewhere, and
-# elsewhere after a login.
+# Value of `monitor.names`, and whether names are shown locally, locally through a proxy, remotely,
+# and remotely after a login.
 SHOWN = [
     ("loopback", True, False, False, True),
     ("login", False, False, False, True),
@@ -92,7 +92,7 @@ def test_names_are_shown_as_the_configuration_says(
             assert '"num_connections": 1' in text
         assert got(monitor, "/metrics", ELSEWHERE, login="s3cret-user:wrong")[0] == 401
 
-        # Prometheus asks the admin listener from this machine without a login.
+        # Prometheus reads the admin listener locally without a login.
         for path in MONITOR[:2]:
             status, text = got(admin, path, HERE)
             assert (status, "s3cret" in text) == (200, here), (names, path)
@@ -108,7 +108,7 @@ def test_names_are_shown_as_the_configuration_says(
 
 
 def subscriber(address: tuple[str, int], password: str) -> socket.socket:
-    """A client of NATS with a name and a subscription."""
+    """Opens a NATS connection with a name and a subscription."""
     login = {"user": "operator", "pass": password, "name": "s3cret-client"}
     client = socket.create_connection(address, DEADLINE_S)
     client.sendall(header(HERE))
@@ -122,7 +122,7 @@ def subscriber(address: tuple[str, int], password: str) -> socket.socket:
 
 
 def sent(address: tuple[str, int] | None, path: str, body: object, login: str) -> int:
-    """Status of a PUT from this machine by a proxy."""
+    """Returns the status of a local PUT through a proxy."""
     assert address is not None
     text = json.dumps(body).encode()
     head = f"PUT {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n"

@@ -1,6 +1,6 @@
-"""Many subscriptions of one NATS client, and storms of them: others go on, and nothing is left.
+"""Many subscriptions of one NATS client, and storms of them: others continue, nothing is left.
 
-SECURITY LIM-10. What they cost is measured by `bench/subscriptions.py`.
+SECURITY LIM-10. `bench/subscriptions.py` measures their cost.
 """
 
 import threading
@@ -17,12 +17,12 @@ LIMIT = 100
 
 
 def subscriptions(subject: str, count: int) -> bytes:
-    """The SUBs of so many subjects."""
+    """Returns SUBs of `count` subjects."""
     return b"".join(f"SUB {subject}.{number} {number}\r\n".encode() for number in range(count))
 
 
 def round_trips(publisher: RawNats, subscriber: RawNats, count: int) -> None:
-    """Single messages, each awaited before the next."""
+    """Sends single messages, each received before the next."""
     for number in range(count):
         body = str(number).encode()
         publisher.write(b"PUB pair %d\r\n%s\r\n" % (len(body), body))
@@ -31,7 +31,7 @@ def round_trips(publisher: RawNats, subscriber: RawNats, count: int) -> None:
 
 
 def pair(connect: ConnectNats) -> tuple[RawNats, RawNats]:
-    """A publisher and who listens to it."""
+    """Returns a publisher and its subscriber."""
     publisher, subscriber = connect(), connect()
     for raw in (publisher, subscriber):
         raw.login()
@@ -41,7 +41,7 @@ def pair(connect: ConnectNats) -> tuple[RawNats, RawNats]:
 
 
 def responders(raw: RawNats, subject: str) -> bool:
-    """Says whether anybody hears a request."""
+    """Returns whether a request has responders."""
     raw.write(f"PUB {subject} _INBOX.{subject} 0\r\n\r\n".encode())
     return raw.until_pong() == b""
 
@@ -76,7 +76,7 @@ def test_nothing_is_left_of_a_connection_with_many_subscriptions(
         assert responders(requester, f"{name}.{COUNT - 1}")
         holder.close()
         round_trips(publisher, subscriber, 100)
-        # Its end is not awaited by anybody, but comes.
+        # The broker removes the subscriptions in the background, but it removes all of them.
         for number in (0, COUNT - 1):
             while responders(requester, f"{name}.{number}"):
                 pass

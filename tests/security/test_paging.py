@@ -1,4 +1,4 @@
-"""Queues that are longer than their memory, in order and across a broker that is killed."""
+"""Queues longer than their memory: order, and survival of a kill."""
 
 from pathlib import Path
 
@@ -22,7 +22,7 @@ def client(imori: Imori) -> RawClient:
 
 
 def publish(raw: RawClient) -> None:
-    """Sends persistent messages with rising numbers and waits until they are on disk."""
+    """Sends numbered persistent messages, and waits until they are on disk."""
     headers = {"destination": "/queue/long", "persistent": "true"}
     for number in range(COUNT):
         raw.write(frame_bytes("SEND", headers, b"%d " % number + BODY))
@@ -31,7 +31,7 @@ def publish(raw: RawClient) -> None:
 
 
 def take(raw: RawClient, count: int) -> list[int]:
-    """Accepts so many messages, out of order, and gives their numbers as they came."""
+    """Accepts `count` messages out of order; returns their numbers in order of arrival."""
     headers = {"id": "s", "destination": "/queue/long", "ack": "client-individual"}
     raw.send("SUBSCRIBE", headers | {"prefetch-count": "100"})
     numbers: list[int] = []

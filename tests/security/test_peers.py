@@ -1,4 +1,4 @@
-"""Peers that stop reading, vanish, or come back: what they cost the others."""
+"""Clients that stop reading, vanish, or reconnect, and their cost to others."""
 
 import contextlib
 import os
@@ -50,7 +50,7 @@ def test_a_topic_reader_that_stops_is_cut_and_costs_a_bounded_sum(
     for _ in range(count):
         assert len(reader.read().body) == size
     writing.join()
-    # What one connection may hold, twice for the allocator, and what this much traffic leaves.
+    # The limit of one connection, twice for the allocator, plus the remains of this traffic.
     assert imori.rss_bytes() - before < 24 * MIB
     assert reader.fence() == []
     frames = stopped.read_until_closed()
@@ -80,7 +80,7 @@ def test_an_inbox_whose_owner_stops_is_cut_and_slows_nobody(
 def test_receipts_that_nobody_reads_end_the_connection(
     start_imori: StartImori, connect_raw: ConnectRaw
 ) -> None:
-    # SECURITY LIM-13: answers count too.
+    # SECURITY LIM-13: receipts count too.
     imori = start_imori(settings={"limits.unsent_bytes": "1MiB"})
     raw = connect_raw(imori, receive_buffer_bytes=4096)
     raw.login()
@@ -88,7 +88,7 @@ def test_receipts_that_nobody_reads_end_the_connection(
     before = imori.rss_bytes()
     raw.write_until_closed(frame * 5000)
     assert imori.rss_bytes() - before < 16 * MIB
-    # It is not read any more, so that the last of what it was sent can be lost with what it wrote.
+    # Its input is no longer read, so the last answers may be lost in the reset.
     assert len(raw.read_until_closed()) < 5000
 
 
@@ -130,7 +130,7 @@ def test_over_the_memory_mark_publishers_wait_and_nothing_is_lost(
     wait_for_log(imori, "memory mark is reached")
     highest = imori.rss_bytes()
     assert other.fence() == [], "who publishes nothing goes on"
-    # Who waits still hears that the broker lives.
+    # A waiting client still gets heart-beats.
     for _ in range(2):
         publisher.wait_heart_beat()
     assert writing.is_alive(), "publishers wait"
@@ -145,7 +145,7 @@ def test_over_the_memory_mark_publishers_wait_and_nothing_is_lost(
 def test_readers_that_stop_do_not_hold_up_publishers_for_ever(
     start_imori: StartImori, connect_raw: ConnectRaw
 ) -> None:
-    # SECURITY LIM-14: none of them has too much waiting, all of them together have.
+    # SECURITY LIM-14: each has little waiting, all together have too much.
     imori = start_imori(settings={"broker.memory_mark_percent": 1})
     publisher = connect_raw(imori)
     publisher.login()
@@ -171,7 +171,7 @@ def test_readers_that_stop_do_not_hold_up_publishers_for_ever(
 def test_one_reader_that_stops_does_not_stop_every_publisher(
     start_imori: StartImori, connect_raw: ConnectRaw
 ) -> None:
-    # SECURITY LIM-13, LIM-14: it is cut before what waits for it reaches the memory mark.
+    # SECURITY LIM-13, LIM-14: it is disconnected before its backlog reaches the memory mark.
     imori = start_imori(settings={"broker.memory_mark_percent": 1})
     stopped, publisher = connect_raw(imori), connect_raw(imori)
     stopped.login()
@@ -245,13 +245,13 @@ def test_a_frame_may_come_byte_by_byte(connect_raw: ConnectRaw, name: str) -> No
 
 @dataclass
 class Background:
-    """Work of a thread of its own, whose failure is told to whoever waits for it."""
+    """A thread whose exception is raised in the waiting thread."""
 
     thread: threading.Thread
     failure: BaseException | None = None
 
     def is_alive(self) -> bool:
-        """Says whether it goes on; raises if it failed."""
+        """Returns whether it is running; raises if it failed."""
         if self.failure is not None:
             raise self.failure
         return self.thread.is_alive()
@@ -275,7 +275,7 @@ def in_background(act: Callable[[], object]) -> Background:
 
 
 def sockets_of(imori: Imori) -> set[str]:
-    """Returns the sockets that the broker has open."""
+    """Returns the broker's open sockets."""
     folder = Path(f"/proc/{imori.process.pid}/fd")
     names = set()
     for file in folder.iterdir():
@@ -285,7 +285,7 @@ def sockets_of(imori: Imori) -> set[str]:
 
 
 def mark_bytes(imori: Imori) -> int:
-    """Returns the memory mark that the broker has worked out."""
+    """Returns the memory mark computed by the broker."""
     line = next(line for line in imori.log_lines() if "memory mark is set" in line)
     return int(line.split("mark_bytes=")[1].split()[0])
 

@@ -1,4 +1,4 @@
-"""The process: what it says, how it ends, and what it does when the system gives it no more."""
+"""The process: its output, its end, and its behaviour when the system runs out of resources."""
 
 import json
 import re
@@ -44,7 +44,7 @@ def test_without_descriptors_accepting_waits_and_recovers(
 def test_the_memory_of_password_checks_goes_back(
     start_imori: StartImori, connect_raw: ConnectRaw
 ) -> None:
-    # SECURITY AUTH-09: 19 MiB for the password of `admin`, which the first start makes, and for
+    # SECURITY AUTH-09: 19 MiB for the password of `admin`, which the first start creates, and for
     # each thread that checks one.
     settings = {"cells.count": 2}
     imori = start_imori(settings=settings, admin=True, nats=True, amqp=True, monitor=True)
@@ -78,13 +78,13 @@ def test_a_line_of_json_has_each_key_once_and_numbers_as_numbers(
 
 
 def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """An object of JSON, none of whose keys comes twice."""
+    """Returns a JSON object, after checking that its keys are unique."""
     keys = [key for key, _ in pairs]
     assert len(keys) == len(set(keys)), keys
     return dict(pairs)
 
 
-# Resident memory of an idle broker as `cargo build` makes it, whose code alone is 20 MiB.
+# Resident memory of an idle debug build, whose code alone is 20 MiB.
 IDLE_BYTES = 30 * 1024 * 1024
 
 NAMES = [
@@ -115,7 +115,7 @@ def test_what_clients_write_stays_on_one_line_of_the_log(
         assert imori.stop() == 0
         text = imori.log.read_bytes()
         lines = text.decode().splitlines()
-        # Two clients are refused; the second has a line of its own where it came a second later.
+        # Two clients are refused; the second is logged separately if it came a second later.
         assert len([line for line in lines[before:] if "client was refused" in line]) in (1, 2)
         assert all(line.startswith("{" if log_format == "json" else "20") for line in lines)
         assert not re.search(rb"[\x00-\x09\x0b-\x1f\x7f]|\xc2[\x80-\x9f]", text)
@@ -165,7 +165,7 @@ def test_the_log_says_what_a_client_at_the_wrong_port_speaks(
     imori = start_imori(settings={"limits.login_timeout_s": 1}, protocol=listener)
     with socket.create_connection(imori.addresses[0], DEADLINE_S) as client:
         client.sendall(first)
-        # What the broker did not read ends the connection with a reset.
+        # Data that the broker did not read turns the close into a reset.
         with suppress(ConnectionResetError):
             while client.recv(4096):
                 pass
@@ -178,7 +178,7 @@ def test_the_log_says_what_a_client_at_the_wrong_port_speaks(
 def test_a_flood_of_complaints_makes_few_lines(
     start_imori: StartImori, connect_raw: ConnectRaw
 ) -> None:
-    # SECURITY LIM-17: ten a second at most, however many sources.
+    # SECURITY LIM-17: at most ten per second, from any number of sources.
     imori = start_imori()
     for number in range(600):
         raw = connect_raw(imori, source=f"127.0.{number % 50}.1")
@@ -253,7 +253,7 @@ def test_a_port_in_use_is_named(start_imori: StartImori) -> None:
 
 @pytest.mark.skipif(not socket.has_ipv6, reason="this machine has no IPv6")
 def test_ipv6_loopback_is_loopback(start_imori: StartImori, connect_raw: ConnectRaw) -> None:
-    # SECURITY AUTH-09: `guest` may come from there.
+    # SECURITY AUTH-09: `guest` may log in from there.
     imori = start_imori(listen=("[::1]:0", "127.0.0.1:0"))
     assert imori.addresses[0][0] == "::1"
     raw = connect_raw(imori)

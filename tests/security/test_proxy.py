@@ -1,4 +1,4 @@
-"""PROXY protocol 2: whom it is believed from, and what is decided by it."""
+"""PROXY protocol 2: from whom it is accepted, and its effects."""
 
 import base64
 import socket
@@ -24,7 +24,7 @@ LOCAL = SIGNATURE + b"\x20\x00\x00\x00"
 
 
 def said(address: tuple[str, int], *pieces: bytes) -> bytes:
-    """Returns how the broker answers these bytes, until it closes or has logged somebody in."""
+    """Returns the broker's answer to these bytes, up to its close or a login."""
     with socket.create_connection(address, DEADLINE_S) as client:
         answer = b""
         try:
@@ -43,7 +43,7 @@ def logged(imori: Imori, *words: str) -> None:
 
 
 def test_a_proxy_says_from_where_its_clients_come(start_imori: StartImori) -> None:
-    # SECURITY AUTH-09: a client of elsewhere is no guest, nor may it send a password in the clear.
+    # SECURITY AUTH-09: a remote client is no guest, and may not send a password in the clear.
     imori = start_imori(settings=TRUSTED)
     address = imori.addresses[0]
     for own in (LOCAL, header("127.0.0.1")):
@@ -82,7 +82,7 @@ def test_a_header_from_elsewhere_is_refused(start_imori: StartImori) -> None:
 def test_a_proxy_that_says_nothing_of_its_client_is_refused(
     start_imori: StartImori, begin: bytes
 ) -> None:
-    # SECURITY LIM-01, LIM-08: what is no header, or too long a one, is not waited for.
+    # SECURITY LIM-01, LIM-08: an invalid header, or one that is too long, is refused at once.
     imori = start_imori(settings=TRUSTED)
     assert said(imori.addresses[0], begin) == b""
     logged(imori, "client was refused", "no PROXY header")
@@ -126,7 +126,7 @@ def test_the_header_goes_before_tls_and_http(start_imori: StartImori, tmp_path: 
     assert said(admin, header("127.0.0.1") + overview).startswith(b"HTTP/1.1 200")
     assert said(admin, header() + overview).startswith(b"HTTP/1.1 401")
     assert said(admin, overview) == b""
-    # A proxy that speaks TLS with the client says so, and its password is looked at.
+    # A proxy reports that the client uses TLS, so its password is checked.
     encrypted = said(imori.addresses[0], header(facts=WITH_TLS) + CONNECT)
     assert b"access refused" in encrypted
     wait_for(lambda: any("Bad CONNECT" in line for line in imori.log_lines()))

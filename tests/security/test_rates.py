@@ -1,8 +1,8 @@
-"""What a user or a vhost may publish a second, and how much it may store (SECURITY LIM-10).
+"""Limits of a user's or vhost's publish rate, and of stored bytes (SECURITY LIM-10).
 
-A publisher that is too fast waits; nobody else does, and what it settles goes on. No test is
-decided by how long something took: a limit of one a second would hold a hundred messages up for
-longer than any test waits, and taking it away lets them go.
+A publisher that is too fast waits; no other client does, and its settlements continue. No test
+depends on durations: a limit of one per second would hold a hundred messages up for longer than any
+test waits, and removing it lets them go.
 """
 
 import json
@@ -24,7 +24,7 @@ from harness.imori import BINARY, Imori, running_imori
 
 ALL = {"configure": ".*", "write": ".*", "read": ".*"}
 
-# Messages that a test publishes; a second's worth of them passes at once.
+# Messages that a test publishes; the burst of one second passes at once.
 COUNT = 100
 
 
@@ -125,7 +125,7 @@ def test_a_rate_of_bytes(imori: Imori) -> None:
 
 
 def test_a_rate_is_kept_on_average(imori: Imori) -> None:
-    """Nothing is faster than the rate behind its burst; a slow machine is only slower."""
+    """After its burst, a publisher is never faster than the rate; a slow machine is only slower."""
     limit(imori, "user-limits/joe/max-publish-rate", 50)
     with amqp(imori) as channel:
         begin = time.monotonic()
@@ -143,7 +143,7 @@ def test_other_users_do_not_wait(imori: Imori) -> None:
         for _ in range(COUNT):
             other.basic_publish("", "q", b"x")
         assert COUNT + before <= waiting(imori) < 2 * COUNT
-        # A client of AMQP says goodbye behind what waits.
+        # An AMQP client's close waits behind its publishes.
         limit(imori, "user-limits/joe/max-publish-rate", -1)
 
 
@@ -194,7 +194,7 @@ def test_a_client_that_waits_goes_on_settling(imori: Imori) -> None:
             state = read(imori, "/v1/queues/blue/q")
             return (state["ready"], state["unsettled"]) == (0, 0)
 
-        # Acks of a channel keep their place behind its publishes: another channel's do not wait.
+        # Acks stay behind the publishes of their channel; those of another channel do not wait.
         second = channel.connection.channel()
         put(imori, "/api/queues/blue/other", {"durable": True}, 201)
         with amqp(imori, "ann") as ann:
@@ -218,7 +218,7 @@ def test_a_client_that_waits_goes_on_settling(imori: Imori) -> None:
 
 
 def fill(imori: Imori, bytes_max: int = 100_000) -> int:
-    """Fills the vhost to its limit; returns how many messages it took."""
+    """Fills the vhost to its limit; returns the number of accepted messages."""
     limit(imori, "vhost-limits/blue/max-bytes", bytes_max)
     with amqp(imori) as channel:
         channel.confirm_delivery()
@@ -227,7 +227,7 @@ def fill(imori: Imori, bytes_max: int = 100_000) -> int:
             while taken <= 2 * bytes_max:
                 channel.basic_publish("", "q", b"x" * 1_000)
                 taken += 1
-    # A queue tells of its bytes in steps of 16 KiB.
+    # A queue reports its bytes in steps of 16 KiB.
     assert bytes_max <= taken * 1_000 <= bytes_max + 17_000
     return taken
 
@@ -249,7 +249,7 @@ def test_a_vhost_that_is_full_refuses_what_queues_would_keep(imori: Imori) -> No
         with pytest.raises(pika.exceptions.ChannelClosedByBroker) as error:
             channel.tx_commit()
         assert FULL in error.value.reply_text
-        # Nothing is stored for a subscription, so that it goes on.
+        # Nothing is stored for a subscription, so it continues.
         channel = channel.connection.channel()
         channel.confirm_delivery()
         channel.basic_publish("amq.topic", "nobody", b"x")
@@ -280,7 +280,7 @@ def test_a_vhost_takes_messages_again_when_some_have_left(imori: Imori) -> None:
         channel.confirm_delivery()
         channel.basic_publish("", "q", b"x")
         assert fill(imori) >= taken - 20
-        # What is with a consumer is stored too.
+        # Unsettled messages are stored too.
         limit(imori, "vhost-limits/blue/max-bytes", 1_000)
         assert channel.basic_get("q")[2] is not None
         with pytest.raises(pika.exceptions.NackError):

@@ -1,4 +1,4 @@
-"""A configuration that is read again while clients are connected."""
+"""Reloading the configuration while clients are connected."""
 
 import os
 import socket
@@ -29,7 +29,7 @@ def start(tmp_path: Path) -> Iterator[Start]:
 
 
 def stomp(port: int) -> socket.socket:
-    """Returns a client of STOMP that is logged in."""
+    """Returns a STOMP client that is logged in."""
     client = socket.create_connection(("127.0.0.1", port), timeout=30)
     client.sendall(LOGIN.encode())
     assert client.recv(4096).startswith(b"CONNECTED\n")
@@ -37,13 +37,13 @@ def stomp(port: int) -> socket.socket:
 
 
 def lives(client: socket.socket) -> bool:
-    """Tells whether the broker still answers a client."""
+    """Returns whether the broker still answers a client."""
     client.sendall(b"SEND\ndestination:/topic/t\nreceipt:r\n\nbody\0")
     return b"RECEIPT\n" in client.recv(4096)
 
 
 def is_open(port: int) -> bool:
-    """Tells whether something accepts connections."""
+    """Returns whether a port accepts connections."""
     try:
         socket.create_connection(("127.0.0.1", port), timeout=30).close()
     except ConnectionRefusedError:
@@ -102,7 +102,7 @@ def test_an_address_that_is_taken_leaves_everything_as_it_was(start: Start) -> N
         assert "the configuration is not taken over; the one in force stays" in told
     stomp(port).close()
     assert not is_open(other)
-    # One that was shut for a wider one, which cannot be bound, is open again.
+    # A listener closed in favour of a wider one that cannot be bound is open again.
     with socket.create_server(("127.0.0.2", port)):
         text = listeners(stomp=f"0.0.0.0:{port}")
         told = imori.reload(text + '[broker]\naccept_plaintext = "stomp"\n')
@@ -163,7 +163,7 @@ def test_limits_are_read_where_they_are_checked(start: Start) -> None:
             imori.reload(begin + "[limits]\nqueues = 2\nsubscriptions = 2\n")
             assert waits.recv(4096).startswith(b"CONNECTED\n")
         imori.reload(begin + '[limits]\nqueues = 2\nsubscriptions = 2\nmessage_bytes = "1KiB"\n')
-        # A client that knew a larger limit keeps it; one that comes has the new one.
+        # A client keeps the larger limit that it was told; new clients get the new one.
         raw.send("SEND", {"destination": "/topic/x", "receipt": "r"}, b"x" * 2000)
         assert raw.read().command == "RECEIPT"
         with stomp(port) as newcomer:
@@ -249,7 +249,7 @@ def test_the_command_reloads_and_tells_what_became_of_it(start: Start) -> None:
 
 def test_the_command_tells_differences_as_diff_does(start: Start, tmp_path: Path) -> None:
     begin = listeners(stomp=f"127.0.0.1:{free_port()}", admin="127.0.0.1:0")
-    # The environment of the harness goes over the file, and is no part of the comparison.
+    # The harness's environment overrides the file, and is not part of the comparison.
     begin += '[journal]\nfile_bytes = "20MiB"\n'
     imori = start(begin)
     other = tmp_path / "other.toml"

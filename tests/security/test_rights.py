@@ -1,4 +1,4 @@
-"""Rights as other people's clients meet them (SECURITY AUTH-01, AUTH-02, AUTH-15)."""
+"""Rights as seen by client libraries (SECURITY AUTH-01, AUTH-02, AUTH-15)."""
 
 import asyncio
 import queue
@@ -17,8 +17,8 @@ from harness.imori import Imori, running_imori
 ALL = {"configure": ".*", "write": ".*", "read": ".*"}
 NAME, PASSWORD = "joe", "secret"
 
-# A permission, a topic permission, and whether in `amq.topic` a client may publish to `a.b` and
-# subscribe to `a.#`.
+# A permission, a topic permission, and whether a client may publish to `a.b` and subscribe to `a.#`
+# in `amq.topic`.
 ROWS: list[tuple[dict[str, str], dict[str, str], bool, bool]] = [
     ({}, {}, True, True),
     ({"write": "^amq[.](default|gen)"}, {}, False, True),
@@ -51,7 +51,7 @@ def put(imori: Imori, path: str, body: object) -> None:
 
 
 class Listener(stomp.ConnectionListener):  # type: ignore[misc]
-    """Keeps what ends a wait: a receipt or an error."""
+    """Collects receipts and errors."""
 
     def __init__(self) -> None:
         self.answers: queue.Queue[bool] = queue.Queue()
@@ -65,7 +65,7 @@ class Listener(stomp.ConnectionListener):  # type: ignore[misc]
 
 
 def by_stomp(imori: Imori, subscribes: bool) -> bool:
-    """Tells whether stomp.py may; an ERROR ends its connection."""
+    """Returns whether stomp.py is allowed; an ERROR ends its connection."""
     listener = Listener()
     connection = stomp.Connection12([imori.addresses[0]], reconnect_attempts_max=1)
     connection.set_listener("", listener)
@@ -81,7 +81,7 @@ def by_stomp(imori: Imori, subscribes: bool) -> bool:
 
 
 def by_nats(imori: Imori, subscribes: bool) -> bool:
-    """Tells whether nats-py may; its connection goes on in any case."""
+    """Returns whether nats-py is allowed; its connection continues either way."""
 
     async def act() -> bool:
         errors: list[str] = []
@@ -109,7 +109,7 @@ def by_nats(imori: Imori, subscribes: bool) -> bool:
 
 
 def by_amqp(imori: Imori, subscribes: bool) -> bool:
-    """Tells whether pika may; its channel ends, and its connection goes on."""
+    """Returns whether pika is allowed; otherwise its channel ends, but not its connection."""
     assert imori.amqp is not None
     host, port = imori.amqp
     credentials = pika.PlainCredentials(NAME, PASSWORD)

@@ -1,4 +1,4 @@
-"""Every rule of SECURITY.md is cited by a test that holds it."""
+"""Every rule of SECURITY.md is cited by a test that shows it."""
 
 import re
 from collections.abc import Iterator
@@ -17,7 +17,7 @@ def test_every_rule_is_cited_by_a_test() -> None:
 
 
 def texts() -> Iterator[str]:
-    """Gives the text of all tests, and of no other code."""
+    """Yields the text of all tests, and of no other code."""
     for file in (REPOSITORY / "crates").rglob("*.rs"):
         parts = file.relative_to(REPOSITORY).parts
         if "target" in parts:

@@ -1,4 +1,4 @@
-"""SASL SCRAM-SHA-256 on the listener of AMQP 1.0 (SECURITY AUTH-09)."""
+"""SASL SCRAM-SHA-256 on the AMQP 1.0 listener (SECURITY AUTH-09)."""
 
 import json
 import subprocess
@@ -20,7 +20,7 @@ from harness.amqp.scram import (
 )
 from harness.imori import BINARY, Imori, running_imori
 
-# So many wrong logins of one user are checked one after the other.
+# Wrong logins of one user that are checked in a row.
 BURST = 20
 
 
@@ -69,7 +69,7 @@ def test_whoever_has_the_password_proves_it_and_nobody_else(tmp_path: Path) -> N
         put(imori, "joe", "other")
         assert log_in(address, "joe", "secret") == REFUSED, "the old password is forgotten at once"
         assert log_in(address, "joe", "other") == GRANTED
-        # Whatever is not the answer to this challenge.
+        # Responses that do not answer this challenge.
         for forge in (
             lambda last: last.replace("r=", "r=x"),
             lambda last: last.replace("c=biws", "c=eSws"),
@@ -109,7 +109,7 @@ def test_a_burst_of_wrong_proofs_is_the_last_for_a_while(tmp_path: Path) -> None
             assert log_in(imori.addresses[0], "joe", "wrong") == REFUSED
             return mechanism(imori.addresses[0], "joe", "secret") == GRANTED
 
-        # One is forgiven each second, so that the burst may need some more.
+        # One per second is forgiven, so the burst may take a few more.
         assert not all(is_looked_at(log_in) for _ in range(5 * BURST))
         assert not all(is_looked_at(plain) for _ in range(5 * BURST)), "by no mechanism"
         assert log_in(imori.addresses[0], "ann", "secret") == GRANTED, "another user"

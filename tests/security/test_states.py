@@ -1,4 +1,4 @@
-"""Every frame in every state has an answer, and what is refused is never obeyed in part."""
+"""Every frame in every state has an answer, and a refused frame has no partial effect."""
 
 from dataclasses import dataclass
 
@@ -35,7 +35,7 @@ NO_COMMANDS = [
 
 
 def headers_of(command: str, name: str) -> dict[str, str]:
-    """Returns headers with which `command` would be right if the state were."""
+    """Returns headers with which `command` is valid in the right state."""
     return {
         "CONNECT": {"accept-version": "1.2", "host": "/"},
         "STOMP": {"accept-version": "1.2", "host": "/"},
@@ -61,7 +61,7 @@ def test_every_frame_has_an_answer_in_every_state(
     if state == "leaving":
         raw.send("DISCONNECT", {"receipt": "bye"})
     raw.write_until_closed(frame_bytes(command, headers_of(command, name)))
-    # Whoever is not closed yet is closed now, or answers that it is alive.
+    # A connection that is still open is closed now, or answers.
     raw.write_until_closed(frame_bytes("DISCONNECT", {"receipt": "end"}))
     answers = [frame.command for frame in raw.read_until_closed()]
     if state == "leaving":
@@ -82,7 +82,7 @@ def test_every_frame_has_an_answer_in_every_state(
 
 @dataclass(frozen=True)
 class Refused:
-    """Bytes that are refused, up to where a body would begin."""
+    """Bytes that are refused, up to the start of a body."""
 
     what: str
     head: str
@@ -121,7 +121,7 @@ REFUSED = [
 def test_the_body_of_a_refused_frame_is_never_a_command(
     connect_raw: ConnectRaw, name: str, refused: Refused, is_split: bool
 ) -> None:
-    # SECURITY XPI-03: the body holds whole frames that would do something.
+    # SECURITY XPI-03: the body contains complete frames that would have an effect.
     raw = connect_raw()
     raw.login()
     stolen = frame_bytes("SEND", {"destination": f"/queue/{name}", "receipt": "obeyed"}, b"stolen")
@@ -150,7 +150,7 @@ def test_what_was_refused_within_a_transaction_leaves_nothing(
 def test_line_ends_between_frames_mean_nothing(
     connect_raw: ConnectRaw, name: str, end: bytes
 ) -> None:
-    # SECURITY LIM-11: empty anything is an input like another.
+    # SECURITY LIM-11: empty values are inputs like any other.
     raw = connect_raw()
     raw.write(end)
     raw.login()
@@ -160,7 +160,7 @@ def test_line_ends_between_frames_mean_nothing(
 
 
 def assert_no_queue(raw: RawClient, name: str) -> None:
-    """Checks that nobody made the queue."""
+    """Checks that the queue was not created."""
     raw.login()
     raw.send("SUBSCRIBE", {"id": "s", "destination": f"/amq/queue/{name}", "receipt": "r"})
     answer = raw.read()

@@ -1,4 +1,4 @@
-"""A user who may not read a queue learns nothing of it."""
+"""A user without read access to a queue learns nothing about it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from harness.admin import ask
 from harness.amqp10.requests import Requests
 from harness.imori import Imori, running_imori
 
-# A user of each right to the queue `guarded`; all have a queue `mine`.
+# Users with each right to the queue `guarded`; all of them have a queue `mine`.
 RIGHTS = {
     "none": {},
     "configures": {"configure": "^(mine|guarded|amq[.]gen-.*)$"},
@@ -53,7 +53,7 @@ def put(imori: Imori, path: str, body: object) -> None:
 
 
 def passively(imori: Imori, user: str, queue: str) -> tuple[int, int] | str:
-    """The counts that a passive declaration gives, or why it is refused."""
+    """Returns the counts of a passive declaration, or the reason for its refusal."""
     assert imori.amqp is not None
     host, port = imori.amqp
     login = pika.PlainCredentials(user, user)
@@ -67,7 +67,7 @@ def passively(imori: Imori, user: str, queue: str) -> tuple[int, int] | str:
 
 def test_a_passive_declaration_counts_for_readers_alone(imori: Imori) -> None:
     assert passively(imori, "reads", "guarded") == (1, 0)
-    # Clients declare passively what they publish to or have declared before.
+    # Clients passively declare queues that they publish to or declared before.
     assert passively(imori, "writes", "guarded") == (0, 0)
     assert passively(imori, "configures", "guarded") == (0, 0)
     refused = passively(imori, "none", "guarded")

@@ -1,4 +1,4 @@
-"""TLS: who gets a session, who does not and why, and certificates that are renewed."""
+"""TLS: who gets a session, why others are refused, and renewed certificates."""
 
 import shutil
 import signal
@@ -19,7 +19,7 @@ from harness.tls import connected
 
 CONNECT = b"CONNECT\naccept-version:1.2\nhost:/\nlogin:guest\npasscode:guest\n\n\0"
 
-# The first words of a client of each listener with TLS, and how the broker's answer begins.
+# The first bytes of a client for each TLS listener, and the beginning of the broker's answer.
 GREETINGS = {
     "stomp-tls": (CONNECT, b"CONNECTED\n"),
     "nats-tls": (b"", b"INFO {"),
@@ -29,7 +29,7 @@ GREETINGS = {
     "nats-monitor-tls": (b"GET /varz HTTP/1.1\r\nHost: localhost\r\n\r\n", b"HTTP/1.1 200"),
 }
 
-# The listeners without TLS, beside that of STOMP.
+# The listeners without TLS, except STOMP's.
 PLAIN = ("nats", "amqp", "ws", "admin", "nats-monitor")
 
 Start = Callable[..., Imori]
@@ -43,13 +43,13 @@ def own(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
 
 @pytest.fixture(scope="module")
 def foreign(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
-    """Certificates of a CA that the broker does not know."""
+    """Certificates of a CA unknown to the broker."""
     return certificates(tmp_path_factory.mktemp("tls") / "foreign")
 
 
 @pytest.fixture
 def start(start_imori: StartImori, own: Certificates) -> Start:
-    """Starts a broker with every listener of TLS."""
+    """Starts a broker with all TLS listeners."""
 
     def start_with(of: Certificates = own, **settings: object) -> Imori:
         tls = {
@@ -71,7 +71,7 @@ def logged(imori: Imori, *words: str) -> None:
 
 
 def logged_in(imori: Imori, context: ssl.SSLContext) -> ssl.SSLSocket:
-    """Returns a session of STOMP that has logged in."""
+    """Returns a STOMP session that has logged in."""
     session = connected(imori, "stomp-tls", context)
     session.sendall(CONNECT)
     assert session.recv(4096).startswith(b"CONNECTED\n")
@@ -147,11 +147,11 @@ def test_tls_at_a_listener_without_is_named_in_the_log(
 
 
 def test_half_a_handshake_is_cut_in_its_time(start: Start) -> None:
-    # SECURITY LIM-02, LIM-04: its own deadline, and no byte extends it.
+    # SECURITY LIM-02, LIM-04: the handshake has its own deadline, which no byte extends.
     imori = start(tls_handshake_timeout_s=1)
     for name in ("stomp-tls", "nats-tls", "amqp-tls", "ws-tls"):
         with socket.create_connection(imori.named[name], DEADLINE_S) as half:
-            # The head of a record of 512 bytes, which never come.
+            # The header of a 512-byte record that never comes.
             half.sendall(b"\x16\x03\x01\x02\x00\x01")
             began = time.monotonic()
             assert rest_of(half) == b""
@@ -160,7 +160,7 @@ def test_half_a_handshake_is_cut_in_its_time(start: Start) -> None:
 
 
 def client_hello(own: Certificates) -> bytes:
-    """Returns the first record of a client."""
+    """Returns a client's first record."""
     incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
     client = own.context().wrap_bio(incoming, outgoing, server_hostname="localhost")
     with pytest.raises(ssl.SSLWantReadError):
@@ -179,7 +179,7 @@ def test_handshakes_that_stall_or_break_free_their_places(start: Start, own: Cer
             client = socket.create_connection(imori.named["stomp-tls"], DEADLINE_S)
             stalled.append(stack.enter_context(client))
             client.sendall(first)
-        # All places are taken until the handshakes come to their deadline.
+        # All places are taken until the handshakes reach their deadline.
         stack.enter_context(logged_in(imori, own.context())).close()
         for client in stalled:
             rest_of(client)
@@ -242,7 +242,7 @@ def test_a_certificate_of_another_ca_is_refused(
     of_another.load_cert_chain(*foreign.client)
     assert is_refused(imori, of_another)
     logged(imori, "TLS handshake failed", "only certificates of `tls.client_ca` are taken")
-    # One that was never asked for is never looked at.
+    # A certificate that was not requested is never checked.
     logged_in(start(), of_another).close()
 
 
@@ -276,7 +276,7 @@ def test_a_renewed_certificate_is_taken_over_and_nobody_is_cut(
 
 
 def can_connect(imori: Imori, of: Certificates) -> bool:
-    """Tells whether the broker shows a certificate of this CA."""
+    """Returns whether the broker presents a certificate of this CA."""
     try:
         connected(imori, "stomp-tls", of.context()).close()
     except ssl.SSLError:
@@ -285,7 +285,7 @@ def can_connect(imori: Imori, of: Certificates) -> bool:
 
 
 def metrics(imori: Imori, of: Certificates) -> str:
-    """Returns what Prometheus is told, over a session with a certificate of this CA."""
+    """Returns the metrics page, over a session with a certificate of this CA."""
     says = b"GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
     with connected(imori, "nats-monitor-tls", of.context()) as session:
         session.sendall(says)
@@ -293,7 +293,7 @@ def metrics(imori: Imori, of: Certificates) -> str:
 
 
 def is_refused(imori: Imori, context: ssl.SSLContext) -> bool:
-    """Tells whether the broker ends a session before anybody can log in."""
+    """Returns whether the broker ends a session before a login."""
     try:
         with connected(imori, "stomp-tls", context) as session:
             session.sendall(CONNECT)
@@ -303,7 +303,7 @@ def is_refused(imori: Imori, context: ssl.SSLContext) -> bool:
 
 
 def rest_of(stream: socket.socket) -> bytes:
-    """Returns what comes until the broker closes; a reset is an end too."""
+    """Returns everything up to the broker's close; a reset counts as a close."""
     stream.settimeout(DEADLINE_S)
     rest = b""
     try:

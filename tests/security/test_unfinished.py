@@ -1,4 +1,4 @@
-"""Large messages that are not whole: what they hold is bounded, and nobody else waits for it.
+"""Incomplete large messages: their memory is limited, and no other client waits for them.
 
 SECURITY LIM-18.
 """
@@ -24,7 +24,7 @@ from harness.stream import ByteStream
 MIB = 1024 * 1024
 KIB = 1024
 BODY = 16 * MIB
-# Half a body that nearly is a whole one.
+# A partial body that is nearly complete.
 PART = 15 * MIB
 SETTINGS = {"broker.memory_mark_percent": 1, "nats.max_payload": BODY}
 FREE_BYTES = 64 * KIB
@@ -36,7 +36,7 @@ ALARM = 'imori_alarm{of="memory"}'
 
 
 class Sender(ByteStream):
-    """A client that sends large messages, as far as it is let."""
+    """A client that sends large messages as far as the broker reads."""
 
     def __init__(self, imori: Imori, protocol: str) -> None:
         address = {"nats": imori.nats, "amqp": imori.amqp}.get(protocol, imori.addresses[0])
@@ -58,7 +58,7 @@ class Sender(ByteStream):
             self.must_read(b"\0")
 
     def declare(self) -> None:
-        """Sends all that comes before a body."""
+        """Sends everything before a body."""
         self.left = PART
         if self._protocol == "amqp":
             self._unsent = amqp.body_frames(PART)
@@ -70,7 +70,7 @@ class Sender(ByteStream):
         self.write(f"PUB none {BODY}\r\n".encode() if self._protocol == "nats" else head.encode())
 
     def send_on(self) -> bool:
-        """Sends of the part what the socket takes now; tells whether that was anything."""
+        """Sends as much of the part as the socket takes; returns whether that was anything."""
         self._socket.setblocking(False)
         try:
             sent = self._socket.send(self._next_chunk()) if self.left else 0
@@ -88,7 +88,7 @@ class Sender(ByteStream):
         return self._unsent[begin : begin + MIB]
 
     def finish(self) -> None:
-        """Sends the rest, however long that takes, and waits for the answer."""
+        """Sends the rest, waiting as long as necessary, and waits for the answer."""
         if self._protocol == "amqp":
             rest = self._unsent[len(self._unsent) - self.left :]
             self.write(rest + amqp.body_frames(BODY - PART))
@@ -105,11 +105,11 @@ class Sender(ByteStream):
         self.is_answered = True
 
     def is_told(self) -> bool:
-        """Tells whether the broker has sent something."""
+        """Returns whether the broker has sent something."""
         return bool(select.select([self._socket], [], [], 0)[0])
 
     def must_read(self, end: bytes) -> None:
-        """Reads until that comes."""
+        """Reads up to `end`."""
         while end not in self._buffer:
             assert self._fill(), f"the broker closed the connection after {bytes(self._buffer)!r}"
         self._buffer.clear()
@@ -117,7 +117,7 @@ class Sender(ByteStream):
 
 @pytest.fixture
 def imori(start_imori: StartImori) -> Imori:
-    """A broker whose memory mark is soon reached."""
+    """A broker with a low memory mark."""
     return start_imori(settings=SETTINGS, monitor=True, nats=True, amqp=True)
 
 
@@ -129,7 +129,7 @@ def stack() -> Iterator[ExitStack]:
 
 
 def senders(stack: ExitStack, imori: Imori, protocol: str, count: int) -> list[Sender]:
-    """Clients that have declared a large message each."""
+    """Returns clients that have each declared a large message."""
     found = [stack.enter_context(Sender(imori, protocol)) for _ in range(count)]
     for sender in found:
         sender.declare()
@@ -137,7 +137,7 @@ def senders(stack: ExitStack, imori: Imori, protocol: str, count: int) -> list[S
 
 
 def send_parts(imori: Imori, found: list[Sender]) -> None:
-    """Has each sender send its part, until the broker reads no more of any."""
+    """Makes each sender send its part, until the broker stops reading from all of them."""
     give_up = time.monotonic() + DEADLINE_S
     while True:
         has_sent = [sender.send_on() for sender in found]
@@ -148,7 +148,7 @@ def send_parts(imori: Imori, found: list[Sender]) -> None:
 
 
 def until(condition: Callable[[], bool]) -> None:
-    """Returns once it holds."""
+    """Returns once the condition is true."""
     give_up = time.monotonic() + DEADLINE_S
     while not condition():
         assert time.monotonic() < give_up, "it never held"
@@ -156,7 +156,7 @@ def until(condition: Callable[[], bool]) -> None:
 
 
 def echo(client: RawClient, count: int, size: int) -> list[Frame]:
-    """Sends messages to a queue that the client reads, and gives what it was delivered."""
+    """Sends messages to a queue that the client reads; returns the deliveries."""
     headers = {"destination": "/queue/q", "content-length": str(size)}
     frame = frame_bytes("SEND", headers, b"y" * size)
     client.write(frame * count)
@@ -203,7 +203,7 @@ def test_bodies_that_do_not_all_fit_come_through_one_after_the_other(
         thread.join()
     assert [sender.is_answered for sender in found] == [True] * len(found)
     assert (metric(imori, HELD), metric(imori, WAITING)) == (0, 0)
-    # What was freed and not given back counts too, above all of those that had to grow.
+    # Freed memory that was not returned counts too, mostly of buffers that had to grow.
     assert imori.rss_bytes() - before < metric(imori, MARK) + 4 * BODY
 
 
@@ -211,7 +211,7 @@ def test_bodies_that_do_not_all_fit_come_through_one_after_the_other(
 def test_declarations_alone_cost_little(imori: Imori, stack: ExitStack, protocol: str) -> None:
     before = imori.rss_bytes()
     found = senders(stack, imori, protocol, 1000)
-    # A client of the same cells, and of the same number, is answered: the declarations were read.
+    # A client on the same cells is answered, so the declarations were read.
     for sender in [stack.enter_context(Sender(imori, protocol)) for _ in range(20)]:
         sender.close()
     assert imori.rss_bytes() - before < len(found) * 16 * KIB
@@ -240,7 +240,7 @@ def test_who_stops_within_a_body_is_cut_while_others_wait(
 def test_an_ack_behind_a_body_is_heard_in_an_alarm(
     start_imori: StartImori, connect_raw: ConnectRaw
 ) -> None:
-    # SECURITY LIM-14: what would be parked is read, as what comes behind it may free memory.
+    # SECURITY LIM-14: a publisher is not parked before the rest is read, which may free memory.
     settings = SETTINGS | {"limits.queue_memory_bytes": "64GiB"}
     imori = start_imori(settings=settings, monitor=True, nats=True)
     publisher, consumer = connect_raw(imori), connect_raw(imori)

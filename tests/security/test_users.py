@@ -1,4 +1,4 @@
-"""Users: who may log in, from where, and what becomes of it (SECURITY AUTH-14, OPS-01, OPS-03)."""
+"""Users: who may log in, from where, and with which effects (SECURITY AUTH-14, OPS-01, OPS-03)."""
 
 import asyncio
 import base64
@@ -22,11 +22,11 @@ from harness.admin import ask, read
 from harness.deadline import DEADLINE_S
 from harness.imori import BINARY, Imori, running_imori
 
-# A client of NATS that does not try again.
+# Options of a NATS client that does not reconnect.
 ONCE: dict[str, Any] = {"allow_reconnect": False, "max_reconnect_attempts": 0}
 ALL = {"configure": ".*", "write": ".*", "read": ".*"}
 SALT = b"\x01\x02\x03\x04"
-# As RabbitMQ stores the password `secret`.
+# The password `secret`, as RabbitMQ stores it.
 HASH_OF_SECRET = base64.b64encode(SALT + hashlib.sha256(SALT + b"secret").digest()).decode()
 
 
@@ -67,7 +67,7 @@ def may_log_in(imori: Imori, user: str, password: str, vhost: str = "/") -> bool
 
 
 def nats_lets_in(imori: Imori, login: Callable[[str], dict[str, str]]) -> bool:
-    """Logs in with what `login` makes of the nonce."""
+    """Logs in with the options that `login` derives from the nonce."""
     with socket.create_connection(imori.addresses[0], DEADLINE_S) as stream:
         reader = stream.makefile("rb")
         info = json.loads(reader.readline().removeprefix(b"INFO "))
@@ -104,13 +104,13 @@ def test_a_user_logs_in_with_the_right_password_and_where_it_may(imori: Imori) -
 
 
 def test_passwords_are_checked_on_few_threads_that_yield_to_the_cells(imori: Imori) -> None:
-    # SECURITY AUTH-09: by any protocol and over HTTP.
+    # SECURITY AUTH-09: over any protocol and over HTTP.
     for name in ("ann", "bob", "cid"):
         put(imori, f"/api/users/{name}", {"password": "secret", "tags": ""})
         assert not may_log_in(imori, name, "wrong")
         assert ask(imori, "/api/whoami", login=f"{name}:wrong").status == 401
     tasks = Path(f"/proc/{imori.process.pid}/task")
-    # The name stands in brackets; the 16th of the fields behind it is the nice value.
+    # The name is in parentheses; the 16th field after it is the nice value.
     stats = [(task / "stat").read_text().rpartition(")") for task in tasks.iterdir()]
     nice = [rest.split()[16] for head, _, rest in stats if head.endswith("(hasher")]
     assert nice in (["19"], ["19", "19"])
@@ -127,7 +127,7 @@ def test_rights_hold_on_the_wire(imori: Imori) -> None:
 
 
 def test_a_user_that_is_deleted_is_cut_off(imori: Imori) -> None:
-    """SECURITY AUTH-12: also a connection that says nothing is ended."""
+    """SECURITY AUTH-12: a silent connection is ended too."""
     put(imori, "/api/users/joe", {"password": "secret", "tags": ""})
     put(imori, "/api/permissions/%2F/joe", ALL)
     with socket.create_connection(imori.addresses[0], DEADLINE_S) as stream:
@@ -433,7 +433,7 @@ def test_contradictions_are_refused_whole(imori: Imori) -> None:
     ],
 )
 def test_each_path_asks_for_its_right(imori: Imori, tags: str, seen: list[str]) -> None:
-    """SECURITY WEB-01: with too small a right no path answers."""
+    """SECURITY WEB-01: without the required right, no path answers."""
     put(imori, "/api/users/joe", {"password": "secret", "tags": tags})
     for path in ["/api/overview", "/api/queues", "/api/nodes", "/api/users"]:
         expected = 200 if path in seen else 401
@@ -441,7 +441,7 @@ def test_each_path_asks_for_its_right(imori: Imori, tags: str, seen: list[str]) 
 
 
 def test_a_tenant_learns_nothing_of_another(imori: Imori) -> None:
-    """SECURITY AUTH-14: one vhost that is closed is like one that is not there."""
+    """SECURITY AUTH-14: a vhost without access looks like a missing one."""
     for name in ["blue", "green"]:
         put(imori, f"/api/vhosts/{name}", {"description": f"canary-{name}"})
         put(imori, f"/api/users/{name}", {"password": "secret", "tags": "management"})

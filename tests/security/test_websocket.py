@@ -1,4 +1,4 @@
-"""WebSocket: who is let in, and what somebody may send who is."""
+"""WebSocket: who is accepted, and what clients may send then."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -26,7 +26,7 @@ SETTINGS = {"ws.origins": "https://app.example", "broker.host_names": "mq.exampl
 LOGIN = b"CONNECT\naccept-version:1.2\nhost:/\n\n\0"
 MIB = 1024 * 1024
 
-# What a client must not send, and the code with which it is cut.
+# Frames that a client must not send, and the resulting close code.
 BREACHES = {
     "without a mask": (frame_bytes(LOGIN, is_masked=False), 1002),
     "compressed": (frame_bytes(LOGIN, reserved=0x40), 1002),
@@ -53,7 +53,7 @@ def imori(start_imori: StartImori) -> Imori:
 
 @pytest.fixture
 def connect(imori: Imori) -> Iterator[Connect]:
-    """Opens connections, which are dropped at the end of the test."""
+    """Opens connections, which are dropped after the test."""
     with ExitStack() as stack:
 
         def connect(broker: Imori = imori) -> RawWebSocket:
@@ -108,7 +108,7 @@ def test_what_is_no_request_is_refused(connect: Connect) -> None:
 
 
 def test_a_request_cannot_be_drawn_out(start_imori: StartImori, connect: Connect) -> None:
-    # SECURITY LIM-02: nothing that a client sends extends the time to log in.
+    # SECURITY LIM-02: no bytes of a client extend the time to log in.
     broker = start_imori(settings={"limits.login_timeout_s": 1}, nats=True, websocket="127.0.0.1:0")
     slow, silent, upgraded = connect(broker), connect(broker), connect(broker)
     began = time.monotonic()
@@ -160,7 +160,7 @@ def test_who_breaks_the_rules_is_told_and_cut(
 def test_an_endless_message_is_cut_at_the_limit_of_messages(
     start_imori: StartImori, connect: Connect
 ) -> None:
-    # SECURITY LIM-05: STOMP lets line ends be sent for ever, a message has an end.
+    # SECURITY LIM-05: STOMP allows endless line ends, but a message has an end.
     broker = start_imori(
         settings={"limits.message_bytes": "1MiB"}, nats=True, websocket="127.0.0.1:0"
     )
@@ -175,7 +175,7 @@ def test_an_endless_message_is_cut_at_the_limit_of_messages(
 
 
 def test_what_is_sent_before_login_is_bounded(connect: Connect) -> None:
-    # SECURITY LIM-01: the frames of a WebSocket are no way around the limit of a protocol.
+    # SECURITY LIM-01: WebSocket frames cannot bypass the limit of a protocol.
     socket = connect()
     socket.upgrade("v12.stomp")
     socket.send(b"CONNECT\na:", is_final=False)
@@ -231,7 +231,7 @@ def test_the_broker_says_goodbye(imori: Imori, connect: Connect) -> None:
 
 
 def test_where_messages_begin_and_end_means_nothing(connect: Connect) -> None:
-    # A STOMP frame in many messages, many in one, some behind the request.
+    # A STOMP frame split over many messages, many in one, and some right after the request.
     socket = connect()
     socket.upgrade("v12.stomp", behind=frame_bytes(LOGIN[:4]) + frame_bytes(b""))
     for byte in LOGIN[4:]:

@@ -1,6 +1,6 @@
 """A queue of millions of messages needs little memory.
 
-Also with priorities, expirations and settles in any order, and after a broker that was killed.
+This holds with priorities, expirations and settlements in any order, and after a kill.
 """
 
 import json
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.timeout(3600)
 
 MESSAGES = int(os.environ.get("MESSAGES", "10000000"))
 RSS_BYTES_MAX = 512 << 20
-# As a broker has it that is started without settings.
+# The default of a broker without settings.
 SETTINGS = {"journal.file_bytes": "64MiB"}
 LOAD = ["--closed", "--confirm", "2000", "--size", "1KB", "--level", "disk", "--warmup", "0"]
 HARD = [
@@ -34,21 +34,21 @@ HARD = [
 
 
 def bench(imori: Imori, result: Path) -> list[str]:
-    """The command that fills a queue and drains it."""
+    """Returns the command that fills a queue and drains it."""
     host, port = imori.addresses[0]
     command = [BINARY, "bench", "queue", "--url", f"stomp://{host}:{port}", "--phase", "fill-drain"]
     return [*command, "--messages", str(MESSAGES), *LOAD, *HARD, "--json", str(result)]
 
 
 def high_water_bytes(imori: Imori) -> int:
-    """The most memory that the broker ever had."""
+    """Returns the peak memory of the broker."""
     status = Path(f"/proc/{imori.process.pid}/status").read_text()
     line = next(line for line in status.splitlines() if line.startswith("VmHWM:"))
     return int(line.split()[1]) * 1024
 
 
 def waiting(imori: Imori) -> int:
-    """How many messages wait in durable queues."""
+    """Returns the number of messages waiting in durable queues."""
     return sum(queue["ready"] for queue in page(imori, "/storez")["queues"])
 
 

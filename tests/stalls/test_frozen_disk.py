@@ -1,7 +1,7 @@
-"""A disk that stands still: the broker names it while it lasts, and what is not kept does not wait.
+"""A frozen disk: the broker reports it meanwhile, and transient messages do not wait.
 
-The file system of the data folder is frozen for five seconds under persistent load. `-s` shows what
-was measured.
+The file system of the data folder is frozen for five seconds under persistent load. `-s` shows the
+measured values.
 """
 
 import json
@@ -27,16 +27,16 @@ from harness.stalls.parts import file_system
 
 FROZEN_S = 5.0
 
-# What was under way when the disk stood still may be confirmed so much later.
+# Time after the start of the freeze in which earlier messages may still be confirmed.
 UNDER_WAY_S = 0.25
 
-# From when on a flush is told of and the broker is unhealthy, by default; and what looking adds.
+# Default time from which a slow flush is reported and makes the broker unhealthy, and a margin.
 TOLD_S = 0.25
 UNHEALTHY_S = 1.0
 LATER_S = 0.5
 
-# By how much calls may take longer, beside what a thread without work was late on this machine,
-# which may be anybody's; what was measured is printed.
+# Tolerated increase of call times, besides the lateness of an idle thread, which any other program
+# may cause; measured values are printed.
 SLOWER_MS = 5.0
 
 pytestmark = [pytest.mark.timeout(120), pytest.mark.xdist_group("stalls")]
@@ -96,9 +96,9 @@ def test_calls_go_on_while_the_disk_stands_still(tmp_path: Path, place: str) -> 
 
 @contextmanager
 def broker_on(folder: Path, mount: Path, place: str) -> Iterator[Imori]:
-    """A broker whose data folder, or all that it writes, is on a file system."""
+    """Runs a broker with its data folder, or everything that it writes, on a file system."""
     settings = {"journal.file_bytes": "2MiB", "limits.message_bytes": "1MiB"}
-    # One cell, so that whoever is held up holds all up.
+    # One cell, so that anything that blocks it blocks all connections.
     settings |= {"journal.reserve_bytes": "1MiB", "cells.count": "1"}
     home = mount if place == "data and log" else folder / "home"
     home.mkdir(exist_ok=True)
@@ -111,7 +111,7 @@ def broker_on(folder: Path, mount: Path, place: str) -> Iterator[Imori]:
 
 @dataclass
 class Watch:
-    """What the monitor says while the disk stands still."""
+    """Records what the monitor says while the disk is frozen."""
 
     imori: Imori
     begin: float = 0.0
@@ -123,7 +123,7 @@ class Watch:
     stalls: list[Any] = field(default_factory=list)
 
     def until(self, end: float) -> None:
-        """Asks again and again, after something that a cell has to log."""
+        """Asks repeatedly, after causing a log line of a cell."""
         refused(self.imori)
         while (now := time.monotonic()) < end:
             stalls = page(self.imori, "/storez")["stalls"]["last"]
@@ -139,13 +139,13 @@ class Watch:
 
 
 def refused(imori: Imori) -> None:
-    """A client that is refused, which is a line of the log: that may be on the same disk."""
+    """Connects a client that is refused, which writes to the log, maybe on the same disk."""
     with RawClient(broker_of(imori)) as client:
         assert client.login(headers={"passcode": "wrong"}).command == "ERROR"
 
 
 def freeze(mount: Path, watch: Watch) -> None:
-    """Lets a file system stand still for a while."""
+    """Freezes a file system for a while."""
     subprocess.run(["fsfreeze", "-f", str(mount)], check=True)
     watch.begin = time.monotonic()
     try:
@@ -157,19 +157,19 @@ def freeze(mount: Path, watch: Watch) -> None:
 
 @dataclass(frozen=True)
 class Calls:
-    """How long calls took."""
+    """Durations of calls."""
 
     count: int
     lost: int
     p50_ms: float
     p99_ms: float
     max_ms: float
-    # How late a thread was at most that did nothing but wake up beside them.
+    # The greatest lateness of an idle thread meanwhile.
     canary_ms: float
 
 
 def calls(file: Path, imori: Imori, during: Any = None) -> Calls:  # noqa: ANN401
-    """Calls by a fixed schedule for as long as the disk stands still."""
+    """Makes calls by a fixed schedule while the disk is frozen."""
     host, port = imori.addresses[0]
     command = [BENCH, "rpc", "--url", f"stomp://guest:guest@{host}:{port}/", "--rate", "500"]
     command += ["--arrival", "fixed", "--requesters", "4", "--threads", "1", "--warmup", "1s"]
@@ -184,7 +184,7 @@ def calls(file: Path, imori: Imori, during: Any = None) -> Calls:  # noqa: ANN40
 
 
 def measured(report: dict[str, Any]) -> Calls:
-    """What the load tool found."""
+    """Returns the load tool's results."""
     assert report["outcome"] == "done", report["notes"]
     latency = report["latency"]
     canaries = [row["host"]["cpu_canary_max_us"] for row in report["rows"]]

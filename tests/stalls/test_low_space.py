@@ -1,6 +1,6 @@
-"""A disk that gets full: publishers of persistent messages wait, all others go on, no restart.
+"""The disk fills up: publishers of persistent messages wait, other clients continue, no restart.
 
-Somebody else fills the file system of the data folder, and makes space again later.
+Another program fills the file system of the data folder, and frees space later.
 """
 
 import os
@@ -24,11 +24,11 @@ DISK_BYTES = 64 << 20
 FILE_BYTES = 2 << 20
 RESERVE_BYTES = 4 << 20
 
-# Publishers wait below the first, and go on from the second.
+# Publishers wait below the first mark, and continue above the second.
 HIGH_BYTES = RESERVE_BYTES + 2 * FILE_BYTES
 LOW_BYTES = RESERVE_BYTES + 4 * FILE_BYTES
 
-# Who confirms nothing for so long makes its publishers wait.
+# Seconds without a confirm after which the broker is taken to make publishers wait.
 SILENCE_S = 1.0
 
 pytestmark = [pytest.mark.timeout(120), pytest.mark.xdist_group("stalls")]
@@ -54,7 +54,7 @@ def test_publishers_wait_while_the_disk_is_nearly_full(tmp_path: Path) -> None:
             others_go_on(imori)
             assert len(publisher.receipts) == confirmed, "a publisher went on"
             assert asked(imori, "/healthz")[0] == 200
-            # Between the marks nothing changes.
+            # Between the marks, nothing changes.
             fill(ballast, mount, (HIGH_BYTES + LOW_BYTES) // 2)
             time.sleep(SILENCE_S)
             assert page(imori, "/storez")["alarms"]["disk_space"]
@@ -91,7 +91,7 @@ def test_a_disk_that_is_too_small_is_told_of_at_the_start(tmp_path: Path) -> Non
 
 
 def others_go_on(imori: Imori) -> None:
-    """Transient messages are sent and received, persistent ones received and settled."""
+    """Checks transient messages both ways, and the receipt and settlement of persistent ones."""
     client = Client(broker_of(imori))
     try:
         client.subscribe("/queue/kept", "kept", ack="client-individual")
@@ -107,7 +107,7 @@ def others_go_on(imori: Imori) -> None:
 
 
 def settled(publisher: Persistent) -> int:
-    """How many were confirmed once no more are."""
+    """Returns the number of confirms once it is stable."""
     count = -1
     while count != len(publisher.receipts):
         count = len(publisher.receipts)
@@ -116,10 +116,10 @@ def settled(publisher: Persistent) -> int:
 
 
 def fill(file: Path, mount: Path, free: int) -> None:
-    """Makes a file so large that so many bytes are left."""
+    """Grows or shrinks a file until `free` bytes are left."""
     found = os.statvfs(mount)
     with file.open("ab") as out:
-        # Never smaller than it has to be meanwhile.
+        # Never smaller than necessary in between.
         size = out.tell() + found.f_bavail * found.f_frsize - free
         if size > out.tell():
             os.posix_fallocate(out.fileno(), 0, size)
@@ -128,7 +128,7 @@ def fill(file: Path, mount: Path, free: int) -> None:
 
 
 def until(is_so: Callable[[], object]) -> None:
-    """Returns when it is so."""
+    """Returns once `is_so` is true."""
     deadline = time.monotonic() + DEADLINE_S
     while not is_so():
         assert time.monotonic() < deadline, "it did not come"
@@ -137,7 +137,7 @@ def until(is_so: Callable[[], object]) -> None:
 
 @contextmanager
 def tmpfs(mount: Path, disk_bytes: int = DISK_BYTES) -> Iterator[Path]:
-    """A small file system in memory."""
+    """Mounts a small file system in memory."""
     mount.mkdir(parents=True)
     command = ["mount", "-t", "tmpfs", "-o", f"size={disk_bytes},mode=0700", "tmpfs", str(mount)]
     subprocess.run(command, check=True)

@@ -1,7 +1,7 @@
-"""Stalls of which the cause is known, against what the load tool says of them.
+"""Stalls with known causes, compared with the load tool's verdicts.
 
-`STALL_CAUSES` sets how many there are at least; `-s` shows what became of each.
-What this machine does not allow is skipped with its reason, and others take its share.
+`STALL_CAUSES` sets the minimum number of causes; `-s` shows the result of each.
+Causes that this machine does not allow are skipped with the reason; others take their share.
 """
 
 import os
@@ -18,8 +18,8 @@ from harness.stalls.score import SEEN_FROM_S, Score
 
 CAUSES = int(os.environ.get("STALL_CAUSES", "44"))
 
-# Of ten causes: how many are of which kind. Those that run together disturb each other little; what
-# takes the CPUs away has the machine for itself.
+# Shares of the kinds, of ten causes. Kinds that run in parallel hardly affect each other; the kind
+# that takes the CPUs away runs alone.
 SHARES = {
     "processes": 3.6,
     "journal": 3.0,
@@ -32,12 +32,12 @@ TURNS = [["processes"], ["journal", "regular"], ["freezing", "quota", "way", "pa
 
 EVERY_S = 2.0
 
-# Longer than a run of all causes takes.
+# Longer than a run of all causes.
 pytestmark = [pytest.mark.timeout(60 + 3 * CAUSES), pytest.mark.xdist_group("stalls")]
 
 
 class Results:
-    """What became of everything."""
+    """The results of all runs."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -57,7 +57,7 @@ class Results:
         self.counts = {name: round(CAUSES * share / total + 0.5) for name, share in shares.items()}
 
     def run(self) -> None:
-        """Does everything, what can be done together at the same time."""
+        """Runs everything, in parallel where possible."""
         with ThreadPoolExecutor() as pool:
             for names in TURNS:
                 running = {
@@ -83,7 +83,7 @@ class Results:
             self.scores[name] = future.result()
 
     def total(self) -> Score:
-        """All scores together."""
+        """The sum of all scores."""
         total = Score()
         for score in self.scores.values():
             total.add(score)
@@ -92,7 +92,7 @@ class Results:
 
 @pytest.fixture(scope="module")
 def results(tmp_path_factory: pytest.TempPathFactory) -> Results:
-    """All runs, made once."""
+    """All runs, performed once."""
     results = Results(tmp_path_factory.mktemp("stalls"))
     results.run()
     return results
@@ -107,7 +107,7 @@ def test_stalls_are_found_and_their_causes_are_named(results: Results) -> None:
 
 
 def test_stalls_of_nobodys_doing_are_those_of_the_machine(results: Results) -> None:
-    # A machine that does other things too has stalls of its own, for want of CPUs or of its disk.
+    # A machine with other work has stalls of its own, caused by its CPUs or its disk.
     alarms = [
         alarm
         for alarm in results.total().alarms
