@@ -2,6 +2,11 @@
 """Writes `src/codec/methods.rs` from `methods.txt`; with `--check` says whether that is what stands there.
 
 It needs no package, and rustfmt for the layout.
+
+The table has one line for each of the 64 methods; the specification's XML has 500, and a licence of its own. Both
+agree in every method, number and type of field, and so does RabbitMQ's JSON. The result is committed, because a build
+script would run at each build for what changes once in ten years. Tests read the table a second time and compare
+bytes with the crate `amq-protocol`.
 """
 
 import subprocess

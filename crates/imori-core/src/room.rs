@@ -35,6 +35,9 @@ pub enum RoomState {
 }
 
 /// The room on the disk of a world.
+///
+/// It is asked for and not set by the world: how much waits for the disk changes with each record that is appended or
+/// written, and only a command that may need room pays for the answer.
 pub trait Room {
     /// The current state.
     fn state(&self) -> RoomState;

@@ -1,7 +1,9 @@
 //! Users, vhosts and permissions: the objects that an operator sets, and the logins that they decide.
 //!
-//! Objects are rows of the definitions file, each with its value as JSON. [`Access`] has all of them in memory, as one
-//! snapshot that a change replaces. A change is checked whole, made durable, and then takes effect on live connections.
+//! Objects are rows of the definitions file, each with its value as JSON, and in no record of the journal: that keeps
+//! declarations in the order of messages, in which a permission has no place. [`Access`] has all of them in memory, as
+//! one snapshot that a change replaces. A change is checked whole, made durable, and then takes effect on live
+//! connections. The last administrator cannot be deleted, so that no start has to make one secretly.
 
 mod first_start;
 mod access;

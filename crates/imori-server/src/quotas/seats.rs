@@ -1,4 +1,8 @@
-//! Which connections each user and each vhost has, as limits count them.
+//! Which connections each user and each vhost has, over all protocols, as limits count them.
+//!
+//! Each protocol's login ends with `World::enter`, which asks and takes the seat in one step: two clients that come at
+//! once cannot both have the last one. The seat goes back when the connection leaves its cell, moments after its client
+//! has heard goodbye. Messages never meet this table. A limit that is lowered ends no connection, as in RabbitMQ.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Mutex;
