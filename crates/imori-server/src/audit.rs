@@ -1,10 +1,10 @@
 //! The audit log: every login, refusal and change, with who, from where, what and the result (SECURITY WEB-10).
 //!
-//! A record is an event of the log's target `audit`, or `audit::change` where a client declares, binds, deletes or
-//! purges: the log's writer holds nobody up, escapes, reopens its file and counts what it loses. The core reports
-//! refusals and changes to its world, so it needs no log. HTTP is recorded at the one place that sees every path. What
-//! clients declare goes to a file of its own alone, because reply queues by the thousand would drown the rest. Text
-//! from clients stands in fields of its own, which the log quotes. Publishing, delivering and settling leave no record.
+//! A record is an event of the log's target `audit`, or `audit::change` if a client declares, binds, deletes or purges.
+//! The log's writer never blocks, escapes text, reopens its file and counts lost lines. The core reports refusals and
+//! changes to its world, so it needs no log. HTTP requests are recorded at the one place that sees every path. Clients'
+//! declarations go only to a separate file, because thousands of reply queues would drown the rest. Text from clients
+//! is in fields of its own, which the log quotes. Publishing, delivering and settling leave no record.
 
 use std::fmt;
 use std::net::SocketAddr;

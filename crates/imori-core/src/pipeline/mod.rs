@@ -1,4 +1,4 @@
-//! The way of a message into the broker, the same for every verb that publishes.
+//! The steps by which a message enters the broker, the same for every verb that publishes.
 //!
 //! ```text
 //! resolve ─► plan ─► record ─► enqueue ─► live ─► dead letter

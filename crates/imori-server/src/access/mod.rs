@@ -1,9 +1,9 @@
-//! Users, vhosts and permissions: the objects that an operator sets, and the logins that they decide.
+//! Users, vhosts and permissions: the objects that an operator sets, and the login decisions based on them.
 //!
-//! Objects are rows of the definitions file, each with its value as JSON, and in no record of the journal: that keeps
-//! declarations in the order of messages, in which a permission has no place. [`Access`] has all of them in memory, as
-//! one snapshot that a change replaces. A change is checked whole, made durable, and then takes effect on live
-//! connections. The last administrator cannot be deleted, so that no start has to make one secretly.
+//! Objects are rows of the definitions file with JSON values. They are not in the journal, which keeps declarations in
+//! the order of messages, because a permission has no place in that order. [`Access`] holds all of them in memory, as
+//! one snapshot that a change replaces. A change is validated as a whole, made durable, and then applied to live
+//! connections. The last administrator cannot be deleted, so no start has to make one secretly.
 
 mod first_start;
 mod access;

@@ -1,5 +1,5 @@
-//! The operator on the broker's own machine, who is known by reading a file of the data folder: who can read that
-//! folder can read every message and every hash there already.
+//! The operator on the broker's own machine, identified by reading a file of the data folder. A user who can read that
+//! folder can already read every message and every hash.
 
 use std::fs;
 use std::io::{self, Write as _};

@@ -1,10 +1,10 @@
-//! Threads that compute slow hashes for others, and give their memory of 19 MiB back when no more are wanted.
+//! Threads that compute slow hashes for others, and free their 19 MiB of memory when no more hashes are wanted.
 //!
-//! Kept for good, it made a broker hold 43 MiB of which it used 24; allocated for each check, it made the kernel clear
-//! 5,000 pages in a flood of wrong passwords. mimalloc returns pages a second after they were freed, at the end of the
-//! thread. Freed at once at a start, they would be filled by the cells' first buffers; so a hasher keeps them for eight
-//! seconds. A check has the lowest priority, so that a flood of wrong passwords delays no message (SECURITY AUTH-09).
-//! The thread that waits takes the locks before and after: a cell would wait long for one whose owner gets no core.
+//! Keeping it made a broker hold 43 MiB, of which it used 24; allocating it for each check made the kernel clear 5,000
+//! pages in a flood of wrong passwords. mimalloc returns pages a second after they were freed, when the thread ends.
+//! Memory freed at once at a start would be reused by the cells' first buffers, so a hasher keeps it for eight seconds.
+//! Checks have the lowest priority: a flood of wrong passwords must delay no message (SECURITY AUTH-09). The waiting
+//! thread takes the locks before and after, because a cell would wait long for a lock whose owner gets no core.
 
 use std::cell::RefCell;
 use std::io;

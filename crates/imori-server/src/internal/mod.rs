@@ -1,9 +1,9 @@
-//! Clients inside the process, on any thread: what the broker itself says and hears.
+//! Clients inside the process, usable from any thread.
 //!
 //! An [`InternalClient`] sends commands to a task on a cell, which runs them on an internal client of the core. The
-//! client's outbound half is flushed into a [`Pipe`](crate::pipe::Pipe) as others' are flushed into sockets, so that
-//! every limit holds for it. A body is copied into the pipe and out of it. One slow subscription holds up the others of
-//! the same client; a caller that minds makes two clients.
+//! client's outbound half is flushed into a [`Pipe`](crate::pipe::Pipe) as others are flushed into sockets, so every
+//! limit applies to it. A body is copied into the pipe and out of it. One slow subscription holds up the others of the
+//! same client; a caller that cannot accept that makes two clients.
 
 mod ping;
 mod connect;

@@ -1,9 +1,9 @@
-//! Finding out who clients are, without holding up a cell: a password hash takes 50 ms or more.
+//! Checks of credentials that do not hold up a cell: a password hash takes 50 ms or more.
 //!
-//! An [`Authenticator`] decides at once where it can. Else the check runs on one of a few threads, the frame that asked
-//! stays in the input, and the connection is not read. The verdict comes back to the connection as a signal, if that is
-//! still there. The frame is then taken again and finds the verdict, so that a protocol has one way through its login
-//! and frames behind it need no queue. The price is that such a login frame is decoded twice.
+//! An [`Authenticator`] decides at once if it can. Otherwise the check runs on one of a few threads; the frame that
+//! asked stays in the input, and the connection is not read. A signal carries the verdict to the connection, if that
+//! still exists. The frame is then decoded again and finds the verdict, so a protocol has one way through its login and
+//! frames behind it need no queue.
 
 mod verifiers;
 mod authenticator;

@@ -1,8 +1,9 @@
-//! Which connections each user and each vhost has, over all protocols, as limits count them.
+//! The connections of each user and each vhost, over all protocols, as limits count them.
 //!
-//! Each protocol's login ends with `World::enter`, which asks and takes the seat in one step: two clients that come at
-//! once cannot both have the last one. The seat goes back when the connection leaves its cell, moments after its client
-//! has heard goodbye. Messages never meet this table. A limit that is lowered ends no connection, as in RabbitMQ.
+//! Each protocol's login ends with `World::enter`, which checks the limit and takes the seat in one step, so two
+//! clients that come at once cannot both get the last one. The seat is freed when the connection leaves its cell,
+//! moments after the client's goodbye. Messages never use this table. A lowered limit ends no connection, as in
+//! RabbitMQ.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Mutex;

@@ -1,10 +1,9 @@
 //! Endpoints of the admin listener: a method and a path, with the tag and the right that its user needs.
 //!
 //! The rows of `admin/routes.rs` and `v1/routes.rs` are the one table: the router is built from them, and the page on
-//! rights shows them. A path without a row is not there. The tag is decided before the handler, because nobody would
-//! find a check in the middle of one. The right is named here and decided by the verb that the handler performs: a
-//! decision here would be a second one beside `authorize`. RabbitMQ lets `monitoring` close connections; here it only
-//! sees them.
+//! rights shows them. A path without a row does not exist. The tag is checked before the handler, because a check
+//! inside one is hard to find. The right is only named here; the verb that the handler runs decides it, so `authorize`
+//! stays the only place that does. RabbitMQ lets `monitoring` close connections; here it only sees them.
 
 use std::fmt;
 use std::sync::Arc;

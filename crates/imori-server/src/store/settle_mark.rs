@@ -1,8 +1,8 @@
-//! The mark below which settles wait for a look of the checkpointer, while space is low.
+//! The mark below which settles wait for the checkpointer's next check, while space is low.
 //!
-//! Settles alone free something, and a checkpoint behind them frees files. So they may take half of the room that is
-//! left between two looks: what a look can free is freed while a checkpoint still has room. A wait for room alone could
-//! last for ever where nothing goes without more settles; the mark falls with the room, so that these go on. Settles of
+//! Only settles free anything, and a checkpoint behind them frees files. So settles may take half of the remaining room
+//! between two checks, and a checkpoint still has room to free what can be freed. Waiting for room alone could last for
+//! ever if nothing is freed without more settles; the mark falls with the room, so settles continue. Settles of
 //! internal clients and of transactions do not wait; both are bounded.
 
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -1,9 +1,9 @@
-//! The memory of long frames that are not whole yet, and the connections that wait for some of it.
+//! The memory of incomplete long frames, and the connections that wait for some of it.
 //!
-//! A frame is charged with all its bytes before more than a turn's reading of it is kept. So each that has begun can be
-//! finished, and what nobody has room for stays in the client's socket. Messages whose body comes in many frames are
-//! charged to the same account, so that neither kind takes the share of the other: 76 clients with 15 MiB of a body
-//! each held 1.1 GiB above a mark of 241 MiB.
+//! A frame is charged with all its bytes before more than a turn's reading of it is kept. So each frame that has begun
+//! can be finished, and input without room stays in the client's socket. Bodies of many AMQP frames are charged to the
+//! same account, so neither kind takes the other's share: 76 clients with 15 MiB of a body each held 1.1 GiB above a
+//! mark of 241 MiB.
 
 use std::collections::VecDeque;
 use std::sync::Mutex;
