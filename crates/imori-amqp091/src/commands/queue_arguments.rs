@@ -2,7 +2,7 @@
 
 use std::fmt::{self, Display};
 
-use imori_core::arguments::{ArgumentError, Difference, Fault, Takes, find_argument, read_arguments};
+use imori_core::arguments::{ArgumentError, Difference, Fault, Takes, find_argument, read_arguments, shown};
 use imori_core::id::ConnectionId;
 use imori_core::name::Name;
 use imori_core::policy::QueueKind;
@@ -77,15 +77,17 @@ fn refused(declare: &queue::Declare<'_>, error: &ArgumentError, queue: &str, vho
             };
             because(&format_args!("{{{why},{number}}}"))
         }
-        Fault::Word { value, .. } => match argument {
+        Fault::Word { value, takes } => match argument {
             "x-overflow" => because(&"invalid_overflow"),
             "x-queue-type" => because(&format_args!("\"unsupported queue type '{value}'\"")),
+            "x-queue-mode" => because(&format_args!("\"unsupported queue mode '{value}'\"")),
             "x-queue-leader-locator" => because(&"invalid_queue_locator_arg"),
             "x-member-placement-tag" => because(&"invalid_member_placement_tag_arg"),
             "x-dead-letter-strategy" => because(&"invalid_dlx_strategy"),
-            _ => because(error),
+            _ => because(&format_args!("write {takes}")),
         },
         Fault::NotOfKind(kind) => invalid(format_args!(" of queue type rabbit_{}_queue", kind.name())),
+        Fault::OfStreams => invalid(format_args!(" of queue type rabbit_classic_queue")),
         Fault::NoExchange => because(&"routing_key_but_no_dlx_defined"),
         Fault::Deduplication => {
             because(&"use x-dedup-window, for which message-id says which messages are equal")
@@ -109,8 +111,9 @@ pub(crate) fn inequivalent_queue(
     let Difference { property, received, current } = difference;
     let (received, current) = match find_argument(property.as_bytes()) {
         Some(argument) => {
-            let received_type = declare.arguments.find(property).map_or("longstr", type_name);
-            let received = received.clone().map(|value| (value, received_type));
+            // The client may have given the default.
+            let received =
+                declare.arguments.find(property).map(|field| (shown(&value(field)), type_name(field)));
             let current = current.clone().map(|value| {
                 let kind = usual_type(argument.takes, &value);
                 (value, kind)

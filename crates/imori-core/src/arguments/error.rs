@@ -41,6 +41,8 @@ pub enum Fault {
     },
     /// Queues of this kind do not have the argument.
     NotOfKind(QueueKind),
+    /// Only streams have the argument.
+    OfStreams,
     /// A routing key for dead letters comes without their exchange.
     NoExchange,
     /// RabbitMQ's plugin marks equal messages by a header; here a queue has `x-dedup-window`.
@@ -63,6 +65,9 @@ impl fmt::Display for ArgumentError {
             }
             Fault::NotOfKind(kind) => {
                 write!(f, "invalid arg '{name}': a {} queue does not have it; leave it out", kind.name())
+            }
+            Fault::OfStreams => {
+                write!(f, "invalid arg '{name}': only streams have it, and there are none; leave it out")
             }
             Fault::NoExchange => write!(
                 f,

@@ -41,6 +41,9 @@ pub fn read_arguments<'a>(
         let Some(value) = value else { continue };
         let refused = |fault| ArgumentError { argument: argument.name, fault };
         let taken = argument.takes.check(&value).map_err(refused)?;
+        if argument.kinds.is_empty() {
+            return Err(refused(Fault::OfStreams));
+        }
         // The type of the queue comes first in the table, so that it is known.
         if !argument.kinds.contains(&settings.kind) {
             return Err(refused(Fault::NotOfKind(settings.kind)));

@@ -164,7 +164,7 @@ fn whole(text: &[u8]) -> Option<Value<'static>> {
 const SHOWN_BYTES_MAX: usize = 64;
 
 /// Returns a value as errors show it, shortened.
-pub(super) fn shown(value: &Value<'_>) -> String {
+pub fn shown(value: &Value<'_>) -> String {
     let mut text = match value {
         Value::Text(text) => text.escape_ascii().to_string(),
         Value::Null => String::from("null"),

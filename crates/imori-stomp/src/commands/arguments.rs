@@ -156,6 +156,12 @@ fn refused(error: &ArgumentError) -> ProtocolError {
             let text = format_args!("a {} queue does not have `{name}`; leave the header out", kind.name());
             ProtocolError::last(PRECONDITION_FAILED, text)
         }
+        Fault::OfStreams => {
+            let text = format_args!(
+                "header `{name}` has no effect here: there are no streams, only queues; leave it out"
+            );
+            ProtocolError::last(PRECONDITION_FAILED, text)
+        }
         Fault::Deduplication | Fault::TooLarge(_) => ProtocolError::new(INVALID_HEADER, error),
     }
 }
