@@ -1,4 +1,4 @@
-//! The state of the checkpointer: the pages and files that could go, and the requests to look at them.
+//! //! State of the checkpointer: what a checkpoint would free, and the signals that wake or end its thread.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Condvar, Mutex};
@@ -9,18 +9,18 @@ use imori_core::entries::GonePage;
 
 use crate::slots::unpoisoned;
 
-/// The pages that could go and the limit of journal files, by which checkpoints are made.
+/// Pages waiting for the next checkpoint, and the limit of journal files that makes one due.
 #[derive(Debug)]
 pub struct Checkpointer {
     /// Journal files that may be live.
     pub files_max: usize,
     /// Pages that a checkpoint would free.
     spared: AtomicUsize,
-    /// Pages that go after the next checkpoint.
+    /// Pages to discard after the next checkpoint.
     gone: Mutex<Vec<GonePage>>,
-    /// Nobody knows whether messages in segments below this one were given out before.
+    /// Messages in segments below this number may have been delivered before an unclean end.
     pub doubtful_below: u32,
-    /// Nor whether messages with records below this one were.
+    /// The same for messages whose records are below this LSN.
     pub doubtful_records_below: Lsn,
     ends: AtomicBool,
     waiting: Mutex<()>,
@@ -28,7 +28,7 @@ pub struct Checkpointer {
 }
 
 impl Checkpointer {
-    /// A checkpointer to whom nothing was said yet but what the start found.
+    /// Creates the checkpointer with the pages that recovery found unused.
     pub fn new(
         files_max: usize,
         (doubtful_below, doubtful_records_below): (u32, Lsn),
@@ -46,46 +46,46 @@ impl Checkpointer {
         }
     }
 
-    /// So many pages more are needed by nobody.
+    /// Adds to the number of pages that a checkpoint would free.
     pub fn spare(&self, pages: usize) {
         self.spared.fetch_add(pages, Ordering::Relaxed);
     }
 
-    /// Takes pages that go after the next checkpoint.
+    /// Adds pages to discard after the next checkpoint.
     pub fn take_gone(&self, pages: Vec<GonePage>) {
         self.spare(pages.len());
         unpoisoned(self.gone.lock()).extend(pages);
     }
 
-    /// Takes pages back that a checkpoint would have freed which was not taken. They are no reason to try again at
-    /// once: they go with the next that there is a reason for.
+    /// Puts pages back after a checkpoint that was not made. Does not count them as spared: they wait for the next
+    /// checkpoint that has another reason, instead of causing a retry at once.
     pub(crate) fn keep_gone(&self, pages: Vec<GonePage>) {
         unpoisoned(self.gone.lock()).extend(pages);
     }
 
-    /// How many pages a checkpoint would free.
+    /// Number of pages that a checkpoint would free.
     pub fn spared(&self) -> usize {
         self.spared.load(Ordering::Relaxed)
     }
 
-    /// Gives what the next checkpoint frees, but for what the queues say.
+    /// Takes the pages to discard after the next checkpoint and resets the count of spared pages.
     pub fn gone(&self) -> Vec<GonePage> {
         self.spared.store(0, Ordering::Relaxed);
         std::mem::take(&mut *unpoisoned(self.gone.lock()))
     }
 
-    /// Ends the thread with a last checkpoint; no cell runs any more.
+    /// Tells the thread to make a last checkpoint and end; called once no cell runs.
     pub(crate) fn end(&self) {
         self.ends.store(true, Ordering::SeqCst);
         self.told.notify_all();
     }
 
-    /// Tells whether it is to end.
+    /// Whether the thread has been told to end.
     pub(crate) fn is_ending(&self) -> bool {
         self.ends.load(Ordering::SeqCst)
     }
 
-    /// Waits for so long, or until it is to end.
+    /// Sleeps for `time`, or until the thread is told to end.
     pub(crate) fn wait(&self, time: Duration) {
         let waiting = unpoisoned(self.waiting.lock());
         if !self.is_ending() {

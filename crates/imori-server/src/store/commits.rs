@@ -1,4 +1,4 @@
-//! How long commits take, for the watch and the monitor.
+//! Durations of journal commits, for the watch and the monitor.
 
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
@@ -6,13 +6,13 @@ use std::time::{Duration, Instant};
 use crate::limits::COMMIT_SECONDS;
 use crate::slots::unpoisoned;
 
-/// Upper bounds of the classes into which commits fall by their time, in microseconds; longer ones are in the last.
+/// Upper bounds of the histogram's buckets, in microseconds; longer commits fall into one more bucket.
 pub(crate) const BOUNDS_US: [u64; 14] = [
     100, 250, 500, 1_000, 2_500, 5_000, 10_000, 25_000, 50_000, 100_000, 250_000, 1_000_000, 3_000_000,
     10_000_000,
 ];
 
-/// Commits, counted.
+/// Histogram of commits, and the longest commit of each recent second.
 #[derive(Debug)]
 pub(crate) struct Commits {
     started: Instant,
@@ -22,27 +22,27 @@ pub(crate) struct Commits {
 #[derive(Debug)]
 struct Counted {
     counts: Counts,
-    /// The longest commit of each of the last seconds: of the second with this number, at its place in the circle.
+    /// Ring buffer of (second, longest commit in that second).
     seconds: [(u64, Duration); COMMIT_SECONDS],
 }
 
-/// The sums and classes of all commits up to now.
+/// Sums and histogram of all commits so far.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub(crate) struct Counts {
-    /// Commits, by class.
+    /// Commits per bucket.
     pub(crate) classes: [u64; BOUNDS_US.len() + 1],
-    /// All commits.
+    /// Number of commits.
     pub(crate) commits: u64,
-    /// Their records.
+    /// Records committed.
     pub(crate) records: u64,
-    /// Bytes of these.
+    /// Bytes committed.
     pub(crate) bytes: u64,
-    /// The time of all commits.
+    /// Time spent in all commits.
     pub(crate) total: Duration,
 }
 
 impl Counts {
-    /// How long a commit takes in the mean.
+    /// Mean duration of a commit.
     pub(crate) fn mean(&self) -> Duration {
         let nanos = self.total.as_nanos().checked_div(u128::from(self.commits)).unwrap_or(0);
         Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
@@ -50,7 +50,7 @@ impl Counts {
 }
 
 impl Commits {
-    /// None yet.
+    /// Starts with nothing counted.
     pub(super) fn new() -> Commits {
         let counted = Counted { counts: Counts::default(), seconds: [Default::default(); COMMIT_SECONDS] };
         Commits { started: Instant::now(), counted: Mutex::new(counted) }
@@ -79,7 +79,7 @@ impl Commits {
         }
     }
 
-    /// Gives a copy of the counts.
+    /// Returns a copy of the counts.
     pub(crate) fn counts(&self) -> Counts {
         unpoisoned(self.counted.lock()).counts.clone()
     }
@@ -89,7 +89,7 @@ impl Commits {
         self.longest_since(self.second(), 1)
     }
 
-    /// The longest of the last minute.
+    /// The longest commit of the last minute.
     pub(crate) fn longest_of_minute(&self) -> Duration {
         self.longest_since(self.second(), COMMIT_SECONDS as u64 - 1)
     }
@@ -101,7 +101,7 @@ impl Commits {
         longest.unwrap_or_default()
     }
 
-    /// Seconds begin at 1: 0 is a place that was never used.
+    /// Numbers seconds from 1, because 0 marks an unused slot of the ring.
     fn second(&self) -> u64 {
         self.started.elapsed().as_secs() + 1
     }

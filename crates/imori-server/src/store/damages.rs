@@ -1,6 +1,6 @@
-//! Damaged or missing files, until an operator acknowledges them.
+//! Findings of damaged or missing files, kept until an operator acknowledges them.
 //!
-//! The monitor shows them, and a note in the data folder keeps them, so that a restart forgets nothing.
+//! The monitor shows them. A note in the data folder carries them over restarts; removing the note acknowledges them.
 
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
@@ -11,7 +11,7 @@ use tracing::warn;
 use crate::limits::DAMAGES_MAX;
 use crate::slots::unpoisoned;
 
-/// The findings of damage, by this process and those before it.
+/// Damage found by this process and by those before it.
 #[derive(Debug)]
 pub(crate) struct Damages {
     folder: PathBuf,
@@ -21,12 +21,12 @@ pub(crate) struct Damages {
 #[derive(Debug)]
 struct State {
     findings: Vec<String>,
-    /// They are in the note too, so that they are acknowledged when that is gone.
+    /// Whether the note on disk has the findings, so that its absence means that they were acknowledged.
     are_noted: bool,
 }
 
 impl Damages {
-    /// Reads the findings that were noted in this data folder before.
+    /// Reads the findings noted in this data folder.
     pub(crate) fn of(folder: &Path) -> Damages {
         let findings = damage_note::read(folder).inspect_err(|error| {
             warn!(%error, file = damage_note::NAME, "the note of earlier damage cannot be read");
@@ -36,7 +36,7 @@ impl Damages {
         Damages { folder: folder.to_owned(), state: Mutex::new(State { findings, are_noted: true }) }
     }
 
-    /// Notes what was found and is not known yet. The log has it already.
+    /// Adds findings that are not known yet and writes the note. The caller has logged them.
     pub(crate) fn note(&self, findings: impl IntoIterator<Item = String>) {
         let mut state = unpoisoned(self.state.lock());
         state.forget_acknowledged(&self.folder);
@@ -56,7 +56,7 @@ impl Damages {
         }
     }
 
-    /// Gives the findings that nobody has acknowledged.
+    /// Returns the findings that are not acknowledged.
     pub(crate) fn findings(&self) -> Vec<String> {
         let mut state = unpoisoned(self.state.lock());
         state.forget_acknowledged(&self.folder);

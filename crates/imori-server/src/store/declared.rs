@@ -17,32 +17,32 @@ use tracing::{error, warn};
 use super::damages::Damages;
 use super::definitions::of_store;
 
-/// The definitions, opened.
+/// The opened definitions.
 pub(super) struct Declared {
     pub(super) definitions: Definitions,
-    /// The rows that it has of what the core declares.
+    /// Keys of the stored rows for queues, exchanges and bindings.
     pub(super) keys: BTreeSet<(Table, Vec<u8>)>,
-    /// All vhosts with their numbers, those of the configuration first.
+    /// All vhosts with their numbers, the configured ones first.
     pub(super) vhosts: Vec<(Name, VhostId)>,
-    /// Some rows were lost, now or before, and are not made anew yet.
+    /// Rows were lost, in this start or an earlier one, and have not been recreated.
     lacks_rows: bool,
-    /// Users, permissions or policies were lost, now or before, and no operator has recovered them.
+    /// Users, permissions or policies were lost, in this start or an earlier one, and no operator has recovered them.
     pub(super) lacks_objects: bool,
 }
 
 impl Declared {
-    /// Opens them, and makes the vhosts of the configuration that are not there yet.
+    /// Opens the definitions and creates the configured vhosts that are missing.
     pub(super) fn open(
         folder: &StoreFolder,
         vhost_names: &[Name],
         on_damage: OnDamage,
         damages: &Damages,
     ) -> Result<Declared, DefinitionsError> {
-        // They are there before the first file of anything else is.
+        // Definitions are created before the first file of the journal or of a segment.
         let has_more = [folder.journal(), folder.segments()]
             .iter()
             .any(|disk| disk.list().is_ok_and(|names| !names.is_empty()));
-        // Without a file of either, the folders that are gone and the end of the last run tell of content.
+        // With no such files, a missing folder or a clean end of the last run still proves that there was content.
         let was_used = !folder.missing().is_empty() || folder.last_end() == LastEnd::Clean;
         let before = if has_more || was_used { PriorContent::Definitions } else { PriorContent::Nothing };
         let mut definitions = Definitions::open(&folder.root(), folder.store(), before, on_damage)?;
@@ -55,7 +55,7 @@ impl Declared {
         Ok(Declared { definitions, keys: BTreeSet::new(), vhosts, lacks_rows, lacks_objects })
     }
 
-    /// Says what is declared.
+    /// Passes the stored rows to the restore.
     pub(super) fn tell(&mut self, mut restore: Restore) -> Result<Restore, DefinitionsError> {
         if let Some((_, vhost)) = self.vhosts.first().filter(|_| self.lacks_rows) {
             restore = restore.lacking_queues(*vhost);
@@ -69,13 +69,14 @@ impl Declared {
         Ok(restore)
     }
 
-    /// The record through which what the journal declares need not be applied again, by what that changed of the rows.
+    /// The LSN up to which definitions in the journal are already applied; 0 where damage or amended rows make it
+    /// necessary to apply all of them again.
     pub(super) fn applied(&self, restore: &Restore) -> Lsn {
         let is_whole = self.definitions.damage().is_none() && !restore.amends();
         if is_whole { Lsn(self.definitions.applied().0) } else { Lsn(0) }
     }
 
-    /// Notes the queues that were made anew, as they may not be made so again.
+    /// Stores the queues that recovery recreated, so that the next start does not recreate them.
     pub(super) fn repair(&mut self, made_anew: &[(Lsn, Definition)]) -> Result<(), DefinitionsError> {
         if !self.lacks_rows {
             return Ok(());
@@ -95,7 +96,7 @@ impl Declared {
     }
 }
 
-/// Tells the log what is lost, in one line, with the command that an operator needs.
+/// Logs lost definitions in one line, with the command that recovers them.
 fn tell_of_damage(damage: &DefinitionsDamage, lacks_objects: bool) {
     let in_line = damage.to_string().replace('\n', "; ");
     match (lacks_objects, damage.is_none()) {
@@ -113,8 +114,8 @@ fn tell_of_damage(damage: &DefinitionsDamage, lacks_objects: bool) {
     }
 }
 
-/// The numbers of vhosts by which records know them: each is given once. Where the row of one was lost that has none
-/// now, it has the one that is missing.
+/// Gives each vhost the number by which records refer to it; numbers are never reused. If rows were lost and exactly
+/// one configured vhost has none, it gets the first missing number.
 fn vhosts(
     definitions: &mut Definitions,
     names: &[Name],

@@ -1,4 +1,4 @@
-//! The thread that brings definitions from the journal to their own store, once they are durable.
+//! The thread that moves definitions from the journal to their own store once they are durable.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::io;
@@ -15,7 +15,7 @@ use super::failure::Failure;
 use crate::limits::{DEFINITION_ROWS_PATIENCE, DEFINITIONS_AGAIN};
 use crate::slots::unpoisoned;
 
-/// The thread, and what waits for it.
+/// Handle to the thread and to its inbox.
 pub(super) struct DefinitionsThread {
     inbox: Arc<Inbox>,
     thread: Mutex<Option<JoinHandle<bool>>>,
@@ -29,30 +29,30 @@ struct Inbox {
 
 #[derive(Debug, Default)]
 struct State {
-    /// Payloads of definitions by rising number, and their bytes.
+    /// Encoded definitions in order of LSN.
     waiting: VecDeque<(Lsn, Vec<u8>)>,
     waiting_bytes: usize,
-    /// Rows that an operator changes, which no record of the journal has, and who waits for them.
+    /// Rows changed by an operator, which have no record in the journal.
     direct: VecDeque<Direct>,
-    /// The journal is durable up to here.
+    /// The journal is durable through this LSN.
     released: Lsn,
     is_ending: bool,
 }
 
-/// Changes of rows, and where it is told that they are durable.
+/// A change of rows, and the channel that reports it durable.
 #[derive(Debug)]
 struct Direct {
     changes: Vec<Change>,
     done: SyncSender<()>,
 }
 
-/// Changes rows that belong to no record of the journal: vhosts and what an operator sets.
+/// Changes rows that have no record in the journal: vhosts, and objects set by an operator.
 #[derive(Debug, Clone)]
 pub(crate) struct DefinitionRows(Arc<Inbox>);
 
 impl DefinitionRows {
-    /// Makes changes durable, all or none, and waits for that; false where the broker has come to its end, or the
-    /// disk has no room for them.
+    /// Applies all changes or none and waits until they are durable. Returns false if the broker is ending or the
+    /// disk has no room.
     pub(crate) fn change(&self, changes: Vec<Change>) -> bool {
         let (done, is_done) = sync_channel(1);
         let mut state = self.0.lock();
@@ -73,7 +73,7 @@ impl Inbox {
 }
 
 impl DefinitionsThread {
-    /// Starts the thread. `keys` are those of all rows that there are.
+    /// Starts the thread. `keys` are the keys of all stored rows.
     pub(super) fn start(
         definitions: Definitions,
         keys: BTreeSet<(Table, Vec<u8>)>,
@@ -86,13 +86,13 @@ impl DefinitionsThread {
         Ok(DefinitionsThread { inbox, thread: Mutex::new(Some(thread)) })
     }
 
-    /// Gives the handle that changes rows directly.
+    /// Returns the handle that changes rows directly.
     pub(super) fn rows(&self) -> DefinitionRows {
         DefinitionRows(Arc::clone(&self.inbox))
     }
 
-    /// Takes a definition, whose record is on its way. They come by rising number, as the caller that changes the
-    /// topology has it locked meanwhile.
+    /// Queues a definition whose record is on its way to the journal. Callers hold the topology lock, so LSNs arrive
+    /// in order.
     pub(super) fn note(&self, lsn: Lsn, payload: Vec<u8>) {
         let mut state = self.inbox.lock();
         state.waiting_bytes += payload.len();
@@ -104,17 +104,17 @@ impl DefinitionsThread {
         }
     }
 
-    /// The first that is not applied yet.
+    /// LSN of the oldest definition that is not applied yet.
     pub(super) fn first(&self) -> Option<Lsn> {
         self.inbox.lock().waiting.front().map(|(lsn, _)| *lsn)
     }
 
-    /// Bytes of what is not applied yet.
+    /// Bytes of definitions that are not applied yet.
     pub(super) fn waiting_bytes(&self) -> usize {
         self.inbox.lock().waiting_bytes
     }
 
-    /// The journal is durable up to here.
+    /// Lets the thread apply definitions through this LSN, now that the journal is durable that far.
     pub(super) fn release(&self, through: Lsn) {
         let mut state = self.inbox.lock();
         state.released = through;
@@ -125,7 +125,7 @@ impl DefinitionsThread {
         }
     }
 
-    /// Applies what is durable and ends the thread; tells whether all went well.
+    /// Applies the durable definitions and ends the thread; whether that succeeded.
     pub(super) fn close(&self, released: Lsn) -> bool {
         {
             let mut state = self.inbox.lock();
@@ -138,7 +138,7 @@ impl DefinitionsThread {
     }
 }
 
-/// Applies definitions until it is told to end; false where they could not be.
+/// Applies definitions until told to end; returns false if some could not be applied.
 fn run(
     inbox: &Inbox,
     mut definitions: Definitions,
@@ -152,22 +152,22 @@ fn run(
         }
         let mut changes: Vec<Change> = direct.iter().flat_map(|direct| direct.changes.clone()).collect();
         for (lsn, payload) in &due {
-            // What this process wrote it can read.
+            // This process encoded the payload, so it decodes.
             let rows =
                 Definition::decode(payload).map(|definition| definition.rows(*lsn)).unwrap_or_default();
             rows.into_iter().for_each(|row| push_changes(&mut changes, &mut keys, row));
         }
         match apply(inbox, definitions, (through, &changes), failure) {
             Ok(Some(applied)) => definitions = applied,
-            // They are in the journal, for the next start.
+            // The journal still has them, for the next start.
             Ok(None) => return false,
             Err(error) => {
-                // They are safe in the journal; but nobody knows what a disk that failed once does next.
+                // The journal still has them, but a disk that failed once cannot be trusted.
                 failure.tell("definitions", &io::Error::other(error));
                 return false;
             }
         }
-        // Whoever asked may have given up.
+        // The requester may have timed out.
         direct.iter().for_each(|direct| _ = direct.done.try_send(()));
         let mut state = inbox.lock();
         let applied: usize = state.waiting.drain(..due.len()).map(|(_, payload)| payload.len()).sum();
@@ -175,7 +175,7 @@ fn run(
     }
 }
 
-/// Makes changes durable; where the disk has no room for them it tries until it has. Nothing if it is to end first.
+/// Makes changes durable, retrying while the disk is full. Returns `None` if told to end first.
 fn apply(
     inbox: &Inbox,
     mut definitions: Definitions,
@@ -202,29 +202,29 @@ fn apply(
             return Ok(None);
         }
         drop(state);
-        // What was begun is undone by that, as after the end of a process.
+        // Reopening rolls the unfinished change back, as after a crash.
         definitions = definitions.reopened()?;
     }
 }
 
-/// Changes that can be applied.
+/// What can be applied now.
 struct Due {
-    /// Definitions that are durable.
+    /// Durable definitions.
     records: Vec<(Lsn, Vec<u8>)>,
     direct: Vec<Direct>,
-    /// The number of the last definition.
+    /// LSN of the last of them.
     through: Lsn,
     is_ending: bool,
 }
 
-/// Waits for something to apply; nothing where it is to end.
+/// Waits until there is something to apply, or until told to end.
 fn next(inbox: &Inbox) -> Due {
     let mut state = inbox.lock();
     loop {
         let released = state.released;
         let records: Vec<_> = state.waiting.iter().take_while(|(lsn, _)| *lsn <= released).cloned().collect();
         if !records.is_empty() || !state.direct.is_empty() || state.is_ending {
-            // Without a record nothing is known to be applied beyond what was.
+            // Without a record, the applied LSN does not advance.
             let through = records.last().map_or(Lsn::NONE, |(lsn, _)| *lsn);
             let direct = state.direct.drain(..).collect();
             return Due { records, direct, through, is_ending: state.is_ending };
@@ -233,7 +233,7 @@ fn next(inbox: &Inbox) -> Due {
     }
 }
 
-/// The store's word for a table.
+/// Maps a table of the core to the store's.
 pub(super) fn of_store(table: Table) -> imori_store::definitions::Table {
     match table {
         Table::Queues => imori_store::definitions::Table::Queues,

@@ -1,4 +1,4 @@
-//! The disk fails: nothing is promised any more, the end is marked, the broker ends.
+//! What happens when the disk fails: nothing more is confirmed, the failure is marked, and the broker ends.
 
 use std::fmt;
 use std::io;
@@ -9,10 +9,10 @@ use tracing::{error, warn};
 
 use crate::slots::unpoisoned;
 
-/// The function that ends the broker; its argument is the reason.
+/// Ends the broker for the given reason.
 pub(crate) type EndOfBroker = Box<dyn Fn(&str) + Send + Sync>;
 
-/// Whether the disk failed, and the function that is told.
+/// Whether the disk failed, and the function that ends the broker then.
 pub(super) struct Failure {
     folder: StoreFolder,
     end: OnceLock<EndOfBroker>,
@@ -26,7 +26,7 @@ impl fmt::Debug for Failure {
 }
 
 impl Failure {
-    /// Nothing has failed in this folder yet.
+    /// Starts without a failure, for the store in `folder`.
     pub(super) fn new(folder: StoreFolder) -> Failure {
         Failure { folder, end: OnceLock::new(), cause: Mutex::new(None) }
     }
@@ -41,12 +41,12 @@ impl Failure {
         let _ = self.end.set(end);
     }
 
-    /// Tells whether something failed.
+    /// Whether a write or sync has failed.
     pub(super) fn has_failed(&self) -> bool {
         unpoisoned(self.cause.lock()).is_some()
     }
 
-    /// A write or a sync failed, in what is called so.
+    /// Reports a failed write or sync of `what`: logs it, ends the broker and marks the folder.
     pub(super) fn tell(&self, what: &'static str, cause: &io::Error) {
         let errno = cause.raw_os_error();
         let folder = self.folder.path().display();
@@ -63,7 +63,7 @@ impl Failure {
         }
     }
 
-    /// Marks that all is written, unless something failed.
+    /// Marks a clean end, unless something failed.
     pub(super) fn end_clean(&self) {
         if unpoisoned(self.cause.lock()).is_some() {
             return;

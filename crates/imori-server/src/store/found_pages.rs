@@ -1,4 +1,4 @@
-//! Which pages there are when the store is opened, and what recovery reads of them.
+//! The pages found when the store is opened, and what recovery reads of them.
 
 use std::collections::BTreeMap;
 
@@ -16,15 +16,15 @@ use super::damages::Damages;
 use super::page_facts::{manifest_of, page_facts, page_ref};
 use super::store_error::StoreError;
 
-/// The segments, opened.
+/// The opened segments, and the pages in them.
 pub(super) struct FoundPages {
     pub(super) segments: Segments<RealDisk>,
-    /// The pages that somebody needs.
+    /// Pages with entries that are still needed.
     pages: Vec<PageFacts>,
 }
 
 impl FoundPages {
-    /// Opens them by what the last checkpoint says, and says in the log what is damaged.
+    /// Opens the segments of the last checkpoint's manifest and logs damage.
     pub(super) fn open(
         folder: &StoreFolder,
         settings: &SegmentSettings,
@@ -50,17 +50,17 @@ impl FoundPages {
         Ok(FoundPages { segments, pages })
     }
 
-    /// Says which there are.
+    /// Passes the pages to the restore.
     pub(super) fn tell(&self, restore: &mut Restore) {
         self.pages.iter().for_each(|facts| restore.page(page_facts(facts)));
     }
 
-    /// Reads the pages of delayed messages, as these wait in memory.
+    /// Reads the pages that hold delayed messages, because those wait in memory.
     pub(super) fn tell_delayed(&self, restore: &mut Restore, damages: &Damages) -> Result<(), StoreError> {
         let owners: BTreeMap<_, _> = self.pages.iter().map(|facts| (facts.page, facts.owner)).collect();
         for place in restore.delayed_pages() {
             let page = self.segments.read(page_ref(place));
-            // What cannot be read stays where it is for the next start.
+            // An unreadable page stays in place for the next start.
             let page = page.inspect_err(|error| warn!(%error, "delayed messages of a page are withheld"));
             let Ok(page) = page else { continue };
             if let Some(damage) = page.damage {
@@ -78,11 +78,11 @@ impl FoundPages {
         Ok(())
     }
 
-    /// Reads which records the pages have that recovery may find in the journal too, which is needed from `floor` on.
+    /// Reads the record lists of pages that may overlap with the journal, which starts at `floor`.
     pub(super) fn tell_lists(&self, restore: &mut Restore, floor: Lsn) {
         for place in restore.pages_to_list(floor) {
             let listed = self.segments.read_lsns(page_ref(place));
-            // What cannot be listed is taken for what it was; reading it later tells.
+            // An unlisted page counts as unchanged; reading it later reports the damage.
             let listed = listed.inspect_err(|error| warn!(%error, "a page cannot be listed"));
             if let Ok(listed) = listed {
                 let lsns: Vec<Lsn> = listed.entries.iter().map(|lsn| Lsn(lsn.0)).collect();
@@ -92,7 +92,7 @@ impl FoundPages {
     }
 }
 
-/// Gives the name of the queue that owns a page.
+/// Name of the queue that owns a page.
 fn name(restore: &Restore, owner: u64) -> Option<String> {
     restore.queue_name(DurableQueueId(owner)).map(Name::to_string)
 }

@@ -1,4 +1,4 @@
-//! The journal as cells see it: they append and go on; what they may tell their clients is told to them.
+//! The journal as cells use it: they append without waiting, and learn of progress before they answer clients.
 
 use std::fs::File;
 use std::io;
@@ -25,31 +25,31 @@ use super::settle_mark::SettleMark;
 use super::{Commits, Waiters};
 use crate::limits::{DEFINITIONS_ROOM_BYTES, JOURNAL_GROUP_SLACK_BYTES, QUEUED_BYTES_MARK};
 
-/// The journal, from opened to closed.
+/// The journal, from opening to closing.
 pub(crate) struct Journal {
     observers: Arc<Observers>,
     committer: OnceLock<Committer<RealDisk>>,
     file_bytes: usize,
-    /// The last number that was given out; none comes to it once a record was not taken.
+    /// The last LSN handed out; `Lsn::NEVER` once a failed disk refused a record, so that waits on it never end.
     appended: AtomicU64,
     report: OnceLock<Report>,
     is_space_low: AtomicBool,
     settle_mark: SettleMark,
     reserve: Reserve,
-    /// Of the last checkpoint; one line of the log tells of all that follow each other.
+    /// Whether the last checkpoint was too large, so that a series of these is logged once.
     is_checkpoint_too_large: AtomicBool,
     free_bytes: AtomicU64,
     failures_log: RateLimitedLog,
 }
 
-/// The space on the disk at one moment.
+/// Free space on the disk at one moment.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct SpaceSample {
     pub(crate) watermark: Watermark,
     pub(crate) free_bytes: u64,
 }
 
-/// The parts that the journal's threads tell of their progress.
+/// Receivers of the journal's progress, shared with its threads.
 pub(crate) struct Observers {
     pub(crate) waiters: Arc<Waiters>,
     pub(crate) commits: Commits,
@@ -58,7 +58,7 @@ pub(crate) struct Observers {
 }
 
 impl Journal {
-    /// A journal that was opened and recovered; it takes records once it is started.
+    /// Wraps a recovered journal; it takes records after [`Journal::start`].
     pub(super) fn new(
         failure: Arc<Failure>,
         definitions: DefinitionsThread,
@@ -82,7 +82,7 @@ impl Journal {
         }
     }
 
-    /// Starts its threads; `end` ends the broker when the disk fails.
+    /// Starts the journal's threads; `end` ends the broker if the disk fails.
     pub(crate) fn start(&self, opened: Opened<File>, end: EndOfBroker) -> io::Result<()> {
         self.observers.failure.ends(end);
         let _ = self.report.set(opened.recovered.report.clone());
@@ -92,120 +92,120 @@ impl Journal {
         Ok(())
     }
 
-    /// Hands records to the journal.
+    /// Appends records.
     pub(crate) fn append(&self, records: Vec<NewRecord>) -> Appended {
         self.hand_over(records, false)
     }
 
-    /// Hands records to the journal of which all survive or none.
+    /// Appends records that survive a crash all together or not at all.
     pub(crate) fn append_group(&self, records: Vec<NewRecord>) -> Appended {
         self.hand_over(records, true)
     }
 
-    /// Bytes that records of a group may have, each with 64 bytes more.
+    /// Largest group, counting 64 bytes of overhead per record.
     pub(crate) fn group_bytes_max(&self) -> usize {
         self.file_bytes.saturating_sub(JOURNAL_GROUP_SLACK_BYTES)
     }
 
-    /// Gives the latest number that was given out, which a caller awaits to have all records up to now.
+    /// The last LSN handed out: a caller that waits for it waits for all records so far.
     pub(crate) fn appended(&self) -> Lsn {
         Lsn(self.appended.load(Ordering::Acquire))
     }
 
-    /// Gives the waiters that are told of its progress.
+    /// The waiters that learn of its progress.
     pub(crate) fn waiters(&self) -> &Waiters {
         &self.observers.waiters
     }
 
-    /// How long its commits take.
+    /// Durations of its commits.
     pub(crate) fn commits(&self) -> &Commits {
         &self.observers.commits
     }
 
-    /// How long the write or sync that is under way has taken, if one is.
+    /// Elapsed time of the write or sync in flight, if any.
     pub(crate) fn flushing_for(&self) -> Option<Duration> {
         Some(self.committer.get()?.flush_since()?.elapsed())
     }
 
-    /// Bytes that wait for the disk.
+    /// Bytes waiting to be written.
     pub(crate) fn queued_bytes(&self) -> usize {
         self.committer.get().map_or(0, Committer::queued_bytes)
     }
 
-    /// Tells whether so much waits for the disk that publishers have to wait too. What settles then still finds
-    /// room in the file that is kept for it.
+    /// Whether publishers have to wait because too much is queued for the disk. Settles still fit into the file that
+    /// is kept for them.
     pub(crate) fn is_behind(&self) -> bool {
         self.queued_bytes() > self.mark_bytes() || self.is_out_of_space()
     }
 
-    /// Tells whether there is no space for another file: those that are ready are for what settles.
+    /// Whether the disk has no space for another file; the prepared files are left to settles.
     pub(crate) fn is_out_of_space(&self) -> bool {
         self.committer.get().is_some_and(Committer::is_out_of_space)
     }
 
-    /// Tells whether so little waits for the disk, and there is so much space on it, that publishers
-    /// may go on.
+    /// Whether publishers may continue: little is queued and the disk has space.
     pub(crate) fn has_caught_up(&self) -> bool {
         self.queued_bytes() < self.mark_bytes() / 2 && !self.is_space_low() && !self.is_out_of_space()
     }
 
-    /// Tells whether more may be declared: what is not applied yet is written twice more, in pages that are half full.
+    /// Whether the disk has room for another declaration. Definitions not applied yet count four times: they are
+    /// written twice more, into half-full pages.
     pub(crate) fn has_room_to_declare(&self) -> bool {
         let kept = self.file_bytes()
             + DEFINITIONS_ROOM_BYTES
             + 4 * self.observers.definitions.waiting_bytes() as u64;
-        // Where the disk cannot be asked it is not known to be full.
+        // A disk that cannot report its free space counts as having some.
         self.observers.failure.folder().journal().free_bytes().is_ok_and(|free| free < kept).not()
     }
 
-    /// Tells whether dead letters have to ask for room: there is little on the disk, or much waits for it.
+    /// Whether dead letters have to reserve room, because the disk is nearly full or behind.
     pub(crate) fn is_room_scarce(&self) -> bool {
-        // Where the disk cannot be asked nobody knows.
+        // Unknown free space counts as scarce.
         self.free_bytes().is_none() || self.is_space_low() || self.is_behind()
     }
 
-    /// Tells whether something is told of now that may come many times a second, and how often it was not.
+    /// Rate-limits a frequent log line: `Some` with the number of lines suppressed before if it may be logged now.
     pub(crate) fn admit(&self, what: &str) -> Option<u64> {
         self.failures_log.admit(what, Instant::now())
     }
 
-    /// The right to the room that is kept for dead letters.
+    /// The reservation of the room kept for dead letters.
     pub(crate) fn reserve(&self) -> &Reserve {
         &self.reserve
     }
 
-    /// Bytes that dead letters may fill now.
+    /// Bytes that dead letters may take now.
     pub(crate) fn reserve_bytes(&self) -> usize {
-        // Where the disk cannot be asked they wait for a better moment.
+        // If the disk cannot report its free space, dead letters wait.
         self.committer.get().and_then(|committer| committer.room_for_moves().ok()).unwrap_or(0)
     }
 
-    /// Tells whether publishers wait for space on the disk.
+    /// Whether publishers wait for disk space.
     pub(crate) fn is_space_low(&self) -> bool {
         self.is_space_low.load(Ordering::SeqCst)
     }
 
-    /// Tells whether clients have to wait with what they settle, until the checkpointer has looked once more whether
-    /// it can free a file: a checkpoint needs room too.
+    /// Whether clients have to wait before they settle, until the checkpointer has tried again to free a file. A
+    /// checkpoint needs room too.
     #[inline]
     pub(crate) fn must_settle_wait(&self) -> bool {
         self.is_space_low() && self.settle_mark.is_above(self.settle_room())
     }
 
-    /// Lets settles go on after the checkpointer has looked, and made a checkpoint if one frees something.
+    /// Lets settles continue after the checkpointer has checked for a file to free.
     pub(crate) fn looked_for_checkpoint(&self) {
         if self.is_space_low() {
             self.settle_mark.looked(self.settle_room());
         }
     }
 
-    /// Bytes of records that the files take which are there.
+    /// Bytes of records that fit into the existing files.
     fn settle_room(&self) -> usize {
         self.committer.get().map_or(usize::MAX, Committer::room_for_settles)
     }
 
-    /// Looks at the space that is left, and makes files again that could not be made for want of it; nothing
-    /// before it is started.
+    /// Samples the free space and retries files that could not be created for lack of it. Returns `None` before the
+    /// journal is started.
     pub(crate) fn sample_space(&self, space: &mut Space) -> io::Result<Option<SpaceSample>> {
         let Some(committer) = self.committer.get() else { return Ok(None) };
         let watermark = committer.check_space(space)?;
@@ -215,47 +215,48 @@ impl Journal {
         Ok(Some(SpaceSample { watermark, free_bytes }))
     }
 
-    /// The space that was left at the last look, if there was one.
+    /// Free bytes in the last sample, if there was one.
     pub(crate) fn free_bytes(&self) -> Option<u64> {
         Some(self.free_bytes.load(Ordering::Relaxed)).filter(|bytes| *bytes < u64::MAX)
     }
 
-    /// Whose store it is, where it is, and how its last process ended.
+    /// The store's folder: its identity, its path and how its last process ended.
     pub(crate) fn folder(&self) -> &StoreFolder {
         self.observers.failure.folder()
     }
 
-    /// Gives the report of the recovery with which the journal was opened.
+    /// Report of the recovery that opened the journal.
     pub(crate) fn report(&self) -> Option<&Report> {
         self.report.get()
     }
 
-    /// Bytes of each of its files.
+    /// Size of each journal file in bytes.
     pub(crate) fn file_bytes(&self) -> u64 {
         self.file_bytes as u64
     }
 
-    /// Files in which something is needed.
+    /// Journal files that still hold needed records.
     pub(crate) fn live_files(&self) -> usize {
         self.committer.get().map_or(0, Committer::live_files)
     }
 
-    /// The number of the next record; none before the threads run.
+    /// LSN of the next record; `None` before the threads run.
     pub(crate) fn next_lsn(&self) -> Option<Lsn> {
         self.committer.get().map(|committer| Lsn(committer.next_lsn().0))
     }
 
-    /// The highest number in the oldest file that is not written to any more.
+    /// Highest LSN in the oldest sealed file, which is not written to any more.
     pub(crate) fn oldest_sealed(&self) -> Option<Lsn> {
         Some(Lsn(self.committer.get()?.oldest_sealed()?.0))
     }
 
-    /// The first definition that only the journal has.
+    /// LSN of the oldest definition that only the journal has.
     pub(crate) fn first_definition(&self) -> Option<Lsn> {
         self.observers.definitions.first()
     }
 
-    /// Says that nothing below `floor` is needed once this is durable; gives its number.
+    /// Appends a checkpoint: once it is durable, no record below `floor` is needed. Returns its LSN, or `None` if it
+    /// was not taken.
     pub(crate) fn append_checkpoint(&self, floor: Lsn, payload: &[u8]) -> Option<Lsn> {
         let appended = self.committer.get()?.append_checkpoint(imori_store::lsn::Lsn(floor.0), payload);
         let is_too_large = matches!(appended, Err(AppendError::TooLarge { .. }));
@@ -273,12 +274,13 @@ impl Journal {
         Some(Lsn(lsn.0))
     }
 
-    /// Tells whether the disk failed.
+    /// Whether the disk failed.
     pub(crate) fn has_failed(&self) -> bool {
         self.observers.failure.has_failed()
     }
 
-    /// Commits what was appended, makes the definitions and, if that was all, the end durable. Nobody appends any more.
+    /// Commits everything appended, stores the definitions and, if nothing is missing, marks a clean end. Called once
+    /// no cell appends.
     pub(crate) fn close(&self) {
         if let Some(committer) = self.committer.get() {
             committer.finish();
@@ -287,7 +289,7 @@ impl Journal {
         if !self.observers.definitions.close(through) {
             return;
         }
-        // What is not written may say which messages were given out, or of which that is not known.
+        // Records that are missing may be delivery counts, or the checkpoint that says which counts are unknown.
         if self.appended() > through || self.is_checkpoint_too_large.load(Ordering::Relaxed) {
             warn!("not all was written; the next start takes all messages for redelivered");
             return;
@@ -295,7 +297,7 @@ impl Journal {
         self.observers.failure.end_clean();
     }
 
-    /// Bytes that may wait for the disk before it is behind; dead letters of one command are no more either.
+    /// Queued bytes above which the journal is behind; also the most bytes of dead letters that one command creates.
     pub(crate) fn mark_bytes(&self) -> usize {
         QUEUED_BYTES_MARK.min(self.file_bytes / 2)
     }
@@ -308,7 +310,7 @@ impl Journal {
         let range = if is_group { committer.append_group(records) } else { committer.append(records) };
         let range = match range {
             Ok(range) => range,
-            // Nothing follows a disk that failed: no confirm comes any more, and the broker ends.
+            // A failed disk confirms nothing more, and the broker ends.
             Err(AppendError::Poisoned) => {
                 self.appended.store(Lsn::NEVER.0, Ordering::Release);
                 return NEVER;
@@ -327,7 +329,7 @@ impl Journal {
     }
 }
 
-/// The payloads of definitions among records, with their places.
+/// Payloads of the definitions among `records`, with their indexes.
 fn definitions_in(records: &[NewRecord]) -> Vec<(usize, Vec<u8>)> {
     let is_definition = |(_, record): &(usize, &NewRecord)| record.kind == RecordKind::Definition;
     let found = records.iter().enumerate().filter(is_definition);
@@ -347,7 +349,7 @@ fn of_store(NewRecord { kind, payload }: NewRecord) -> imori_store::journal::New
     imori_store::journal::NewRecord { kind, payload: Bytes::from(payload) }
 }
 
-/// The journal's listener.
+/// Forwards the journal's progress to the observers.
 struct CommitListener(Arc<Observers>);
 
 impl Listener for CommitListener {

@@ -1,7 +1,7 @@
-//! The state that outlives the broker. It is opened before anybody is served, and appended to by every cell.
+//! The state that outlives the broker. It is opened before any client is served, and every cell appends to it.
 //!
-//! Reading down follows a record: a cell appends it, the journal's progress is told, cells release the
-//! answers that waited for it. A failing disk ends the broker.
+//! The modules follow a record: a cell appends it, the journal reports progress, cells release the answers that
+//! waited for it. A failing disk ends the broker.
 
 mod open;
 mod declared;

@@ -1,4 +1,4 @@
-//! The store is opened: whose it is, what is declared, what the journal holds, which pages there are.
+//! Opens the store: checks the folder, reads definitions, recovers the journal and finds the pages.
 
 use std::fs::File;
 use std::path::Path;
@@ -35,34 +35,34 @@ use super::{Checkpointer, Journal, Pager, Waiters};
 use crate::clock::millis;
 use crate::limits::RESTORED_BYTES_MAX;
 
-/// The demands on a store that is to be opened.
+/// How to open a store.
 pub(crate) struct Opening<'a> {
-    /// The folder.
+    /// The data folder.
     pub(crate) folder: &'a Path,
-    /// Bytes of a journal file.
+    /// Size of a journal file in bytes.
     pub(crate) file_bytes: u64,
     /// Journal files that may be live.
     pub(crate) files_max: usize,
-    /// Bytes of the disk that are left to others.
+    /// Bytes of the disk to leave free.
     pub(crate) reserve_bytes: u64,
-    /// The treatment of damaged files.
+    /// What to do with damaged files.
     pub(crate) on_damage: OnDamage,
-    /// Cells that will wait for it.
+    /// Number of cells that will wait for the journal.
     pub(crate) cells: usize,
     /// The vhosts of the configuration.
     pub(crate) vhosts: Vec<Name>,
-    /// Reads the rows of what an operator set, and gives the policies of vhosts with them.
+    /// Reads the stored objects of operators and returns their policies.
     pub(crate) objects: &'a mut ReadObjects<'a>,
     /// The gauge that restored messages are charged to.
     pub(crate) gauge: Gauge,
-    /// When it is.
+    /// The time of the start.
     pub(crate) now: Time,
 }
 
-/// Takes the rows of what an operator set, and all vhosts; gives the policies that act in them.
+/// Takes the rows of operators' objects and all vhosts; returns the policies in effect for each vhost.
 pub(crate) type ReadObjects<'a> = dyn FnMut(&[Row], &[(Name, VhostId)]) -> Vec<(VhostId, Policies)> + 'a;
 
-/// A store that is open, and what was in it.
+/// An open store and its content.
 pub(crate) struct OpenedStore {
     pub(crate) journal: Journal,
     pub(crate) checkpointer: Checkpointer,
@@ -71,13 +71,13 @@ pub(crate) struct OpenedStore {
     pub(crate) opened: Opened<File>,
     pub(crate) restore: Restore,
     pub(crate) vhosts: Vec<(Name, VhostId)>,
-    /// Changes the rows of what an operator sets, and of vhosts.
+    /// Changes the rows of vhosts and of operators' objects.
     pub(crate) rows: DefinitionRows,
     /// Users, permissions or policies were lost, and no operator has recovered them.
     pub(crate) lacks_objects: bool,
 }
 
-/// Opens a store, or makes one in an empty folder, and says in the log what was in it.
+/// Opens a store, or creates one in an empty folder, and logs what it found.
 pub(crate) fn open(opening: Opening<'_>) -> Result<OpenedStore, StoreError> {
     let begin = Instant::now();
     let folder = StoreFolder::open(opening.folder, opening.on_damage)?;
@@ -88,21 +88,21 @@ pub(crate) fn open(opening: Opening<'_>) -> Result<OpenedStore, StoreError> {
     let mut declared = Declared::open(&folder, &opening.vhosts, opening.on_damage, &damages)?;
     let leaving = Leaving { after_bytes: RESTORED_BYTES_MAX, page_bytes: PAGE_BYTES_GOAL };
     let restore = Restore::new(opening.gauge.clone(), opening.now, was_clean).leaving(leaving);
-    // Before any queue: what waited in it is judged by the settings in effect.
+    // Policies come before queues, because restored messages are checked against the settings in effect.
     let objects = declared.definitions.all(Table::Objects)?;
     let policies = (opening.objects)(&objects, &declared.vhosts);
     let mut restore = declared.tell(restore.under(policies))?;
 
     let segment_settings = SegmentSettings::new(folder.store(), opening.on_damage);
     let tables = Tables::read(&folder.segments(), &segment_settings)?;
-    // Definitions are applied, and pages written, once their records are durable.
+    // Definitions and durable pages are only written after their records, so these records are durable.
     let durable = tables.last_record().max(Some(declared.definitions.applied()));
     let settings = journal_settings(&folder, &opening)?.durable_through(durable);
     let (opened, mut messages) = open_apart(&folder.journal(), &settings)?;
     tell_of_journal(last_end, &opened.recovered.report, begin.elapsed(), &damages);
 
-    // Applied definitions are read too: a damaged row comes back as long as its record is there. A row that
-    // was deleted since has a later record.
+    // Applied definitions are read again, so that a damaged row is repaired while its record exists. A row deleted
+    // since then has a later record that says so.
     each(&opened, RecordType::Definition, |lsn, payload| restore.definition(lsn, payload))?;
     let applied = declared.applied(&restore);
     restore.define().map_err(|error| StoreError::Record { lsn: 0, error })?;
@@ -191,7 +191,7 @@ fn tell_of_journal(last_end: LastEnd, report: &Report, took: Duration, damages: 
     }
 }
 
-/// Gives all records of a kind to `read`, in their order.
+/// Passes all records of one kind to `read`, in order.
 fn each(
     opened: &Opened<File>,
     kind: RecordType,
@@ -204,10 +204,10 @@ fn each(
     Ok(())
 }
 
-/// Gives the payload of the last checkpoint without its floor, empty where there is none, and its number.
+/// Payload of the last checkpoint without its floor, and its LSN; empty and 0 if there is none.
 fn last_checkpoint(opened: &Opened<File>) -> (&[u8], u64) {
     let is_checkpoint = |record: &&Record| record.kind == RecordType::Checkpoint;
     let Some(last) = opened.recovered.records.iter().rfind(is_checkpoint) else { return (&[], 0) };
-    // The first eight bytes are the floor, which the journal has read.
+    // The first eight bytes are the floor, which the journal has already read.
     (last.payload.get(8..).unwrap_or_default(), last.lsn.0)
 }

@@ -1,4 +1,4 @@
-//! Translations between the core's and the store's facts about pages.
+//! Conversions between the core's and the store's types for pages.
 
 use imori_core::confirm::Lsn;
 use imori_core::entries::{PageFacts, PagePlace};
@@ -6,7 +6,7 @@ use imori_core::id::DurableQueueId;
 use imori_core::record::Checkpoint;
 use imori_store::segment::{Manifest, ManifestEntry, PageRef};
 
-/// Makes the manifest by which segments are opened from a checkpoint.
+/// Converts a checkpoint to the manifest that segments are opened by.
 #[must_use]
 pub fn manifest_of(checkpoint: &Checkpoint) -> Manifest {
     let segments = checkpoint.segments.iter().map(|state| ManifestEntry {
@@ -17,7 +17,7 @@ pub fn manifest_of(checkpoint: &Checkpoint) -> Manifest {
     Manifest { next_segment: checkpoint.next_segment, segments: segments.collect() }
 }
 
-/// Makes the core's facts of a page from the store's.
+/// Converts the store's facts of a page to the core's.
 #[must_use]
 pub fn page_facts(facts: &imori_store::segment::PageFacts) -> PageFacts {
     PageFacts {

@@ -1,7 +1,6 @@
-//! Jobs for queues that are longer than their memory: pages are written, read and given up, and the queues
-//! told.
+//! Jobs of the pager: writing, reading and discarding pages of queues too long for memory.
 //!
-//! The server's threads and the simulator's steps both run these functions.
+//! The server runs these functions on threads, the simulator in its steps.
 
 use std::io;
 
@@ -21,57 +20,59 @@ use tracing::{debug, warn};
 use super::page_facts::{page_ref, place_of};
 use super::room::Purpose;
 
-/// The result of a job, which a cell tells the queue.
+/// The result of a job, which a cell reports to the queue.
 #[derive(Debug)]
 pub enum PageNews {
-    /// A page is on disk.
+    /// The page is on disk.
     Written(QueueId, PageDraft, PagePlace),
-    /// A page could not be written.
+    /// The page could not be written.
     Failed(QueueId, PageDraft),
-    /// A page was read, as far as it verifies.
+    /// The page was read, as far as it verifies.
     Read(QueueId, PageId, Vec<Entry>),
-    /// A page could not be read there.
+    /// The page could not be read at this source.
     Unreadable(QueueId, PageId, PageSource),
-    /// Pages of messages that the queue has elsewhere too are written, or could not be: it knows, and is to be weighed.
+    /// Pages of messages that are also elsewhere were written or failed; the queue knows which, and its memory is
+    /// checked again.
     Copied(QueueId),
 }
 
-/// Something to do for a queue.
+/// A job for a queue.
 #[derive(Debug)]
 pub enum Job {
-    /// Writes pages, durable ones under the name of their queue.
+    /// Writes pages; durable ones under the queue's number in the store.
     Write(QueueId, Option<DurableQueueId>, Vec<PageDraft>),
     /// Reads pages.
     Read(QueueId, Vec<(PageId, PageSource)>),
-    /// Gives up pages of this run alone.
+    /// Discards pages that only this run uses.
     Discard(Vec<GonePage>),
 }
 
-/// The request of a queue, sorted by the thread that serves it.
+/// A queue's request, by the thread that serves it.
 #[derive(Debug)]
 pub enum PageRequest {
     /// For the thread that writes pages.
     Writer(Job),
     /// For the thread that reads pages.
     Reader(Job),
-    /// For the checkpointer: the number of pages that would go.
+    /// For the checkpointer: this many more pages would be freed by a checkpoint.
     Spared(usize),
-    /// The checkpointer: the first go after the next checkpoint; the others, of this run alone, are a job.
+    /// For the checkpointer: durable pages to discard after the next checkpoint, and a job that discards transient
+    /// ones now.
     Gone(Vec<GonePage>, Option<Job>),
 }
 
-/// The segments as those have them who do such jobs.
+/// Access to segments and cells that the jobs need.
 pub trait PageHost {
-    /// The gauge that messages of pages are charged to when they are read.
+    /// The gauge that the messages of read pages are charged to.
     fn gauge(&self) -> &Gauge;
 
-    /// Waits until all records up to this one are durable; false where that may never be.
+    /// Waits until all records through this one are durable; false if they may never be.
     fn await_records(&self, through: Lsn) -> bool;
 
-    /// Tells whether there is room for a segment of `bytes`; logs it if there is none.
+    /// Whether the disk has room for a segment of `bytes`; logs it if not.
     fn has_room(&self, bytes: u64, purpose: Purpose) -> bool;
 
-    /// Logs, not too often, that a segment was not written.
+    /// Logs that a segment was not written, rate-limited.
     fn log_failure(&self, reason: &str);
 
     /// Writes pages as one segment.
@@ -80,25 +81,25 @@ pub trait PageHost {
     /// Reads a page.
     fn read_page(&self, page: PageRef) -> Result<Page, PageError>;
 
-    /// Gives messages that stayed in the journal, each with its number and payload, to `take`.
+    /// Reads messages that stayed in the journal; passes each with its LSN and payload to `take`.
     fn read_journal(&self, lsns: &[Lsn], take: &mut dyn FnMut(Lsn, &[u8])) -> io::Result<()>;
 
-    /// Lets a page go.
+    /// Discards a page.
     fn discard_page(&self, page: PageRef) -> io::Result<()>;
 
-    /// Tells of a page of which not all verifies.
+    /// Reports a page that verifies only in part.
     fn tell_damage(&self, _queue: QueueId, damage: &PageDamage) {
         warn!(%damage, "a page is damaged; what verifies is served");
     }
 
-    /// Ends the broker, whose disk failed.
+    /// Ends the broker because its disk failed.
     fn fail(&self, error: &io::Error);
 
-    /// Has a cell tell a queue.
+    /// Sends news to the queue's cell.
     fn tell(&self, queue: QueueId, news: PageNews);
 }
 
-/// Sorts a queue's request by the thread that serves it; `owner` gives the queue's number in the store.
+/// Sorts a queue's request by the thread that serves it. `owner` returns the queue's number in the store.
 pub fn page_request(
     queue: QueueId,
     owner: impl FnOnce() -> Option<DurableQueueId>,
@@ -115,7 +116,7 @@ pub fn page_request(
     }
 }
 
-/// Does a job.
+/// Runs a job.
 pub fn do_job<H: PageHost>(host: &H, job: Job) {
     match job {
         Job::Write(queue, owner, drafts) => write(host, queue, owner, drafts),
@@ -162,7 +163,7 @@ fn write_one<H: PageHost>(
     }
 }
 
-/// Reads a page, as far as it verifies; nothing where it cannot be read there.
+/// Reads a page as far as it verifies. Returns `None` if it cannot be read at `source`.
 pub(super) fn read<H: PageHost>(host: &H, queue: QueueId, source: &PageSource) -> Option<Vec<Entry>> {
     match source {
         PageSource::Segment(place) => read_segment(host, queue, *place),
@@ -183,7 +184,7 @@ fn read_segment<H: PageHost>(host: &H, queue: QueueId, place: PagePlace) -> Opti
     Some(page.entries.into_iter().filter_map(decode).collect())
 }
 
-/// Reads a page that is in the journal; nothing where not all of it can be read.
+/// Reads a page that is in the journal. Returns `None` unless all of it can be read.
 pub fn read_journal<H: PageHost>(host: &H, read: &JournalRead) -> Option<Vec<Entry>> {
     let mut entries = Vec::with_capacity(read.lsns.len());
     let done = host.read_journal(&read.lsns, &mut |lsn, payload| {
@@ -192,15 +193,15 @@ pub fn read_journal<H: PageHost>(host: &H, read: &JournalRead) -> Option<Vec<Ent
     let entries = done.map_err(|error| error.to_string()).and_then(|()| {
         entries.into_iter().collect::<Result<Vec<Entry>, _>>().map_err(|error| error.to_string())
     });
-    // Where it was moved meanwhile, it is read there.
+    // A page that was moved meanwhile is read at its new location.
     entries.inspect_err(|error| debug!(error, "a page cannot be read in the journal")).ok()
 }
 
-/// Writes pages as one segment; nothing where the disk has no room. Any other error ends the broker.
+/// Writes pages as one segment. Returns `None` if the disk has no room; any other error ends the broker.
 ///
-/// A durable page waits for the records of its messages. If a crash took those and left the page, their
-/// numbers would be given to other records. The page's entries would then be taken for those. A record group
-/// that moves or commits messages would be there in part.
+/// A durable page waits for the records of its messages. A crash that kept the page but lost these records would let
+/// their LSNs be assigned again, and the page's entries would be taken for other messages. A group of records that
+/// moves or commits messages would survive in part.
 pub fn write_drafts<'a, H: PageHost>(
     host: &H,
     drafts: impl Iterator<Item = (u64, &'a PageDraft)>,
@@ -209,7 +210,7 @@ pub fn write_drafts<'a, H: PageHost>(
 ) -> Option<Vec<PagePlace>> {
     let drafts: Vec<(u64, &PageDraft)> = drafts.collect();
     let bytes = drafts.iter().map(|(_, draft)| draft.written_bytes() as u64).sum();
-    // Who waits for the journal here has others wait who would give room back.
+    // Checked before the wait for the journal, which would hold up jobs that give room back.
     if purpose == Purpose::Memory && !host.has_room(bytes, purpose) {
         return None;
     }
@@ -218,7 +219,7 @@ pub fn write_drafts<'a, H: PageHost>(
         host.log_failure("the journal does not go on");
         return None;
     }
-    // Not before it waits: what is written here is memory besides.
+    // Encoded after the wait, because the encoded pages take memory of their own.
     let pages: Vec<NewPage> = drafts.into_iter().map(|(owner, draft)| new_page(owner, draft)).collect();
     let bytes = pages.iter().map(NewPage::encoded_bytes).sum();
     if !host.has_room(bytes, purpose) {
@@ -245,7 +246,7 @@ fn new_page(owner: u64, draft: &PageDraft) -> NewPage {
     NewPage { owner, level: draft.priority(), entries: entries.collect() }
 }
 
-/// Lets pages go.
+/// Discards pages.
 pub fn discard_pages<H: PageHost>(host: &H, pages: &[GonePage]) {
     for page in pages {
         if let Err(error) = host.discard_page(page_ref(page.place)) {
@@ -255,7 +256,7 @@ pub fn discard_pages<H: PageHost>(host: &H, pages: &[GonePage]) {
 }
 
 impl PageNews {
-    /// Tells the queue.
+    /// Reports the news to its queue.
     pub fn tell<W: World>(self, world: &W) {
         match self {
             PageNews::Written(queue, draft, place) => broker::page_written(world, queue, draft, place),
@@ -302,7 +303,7 @@ mod tests {
     struct Host {
         gauge: Gauge,
         segments: Segments<SimDisk>,
-        /// The journal comes no further.
+        /// The journal gets no further than this.
         synced: Lsn,
         awaited: Cell<Lsn>,
         has_room: bool,
@@ -348,7 +349,7 @@ mod tests {
         }
     }
 
-    /// Has a queue of 20 messages with these records page what is too much.
+    /// Makes a queue of 20 messages with these records page out what exceeds its memory.
     fn paged(lsn: impl Fn(u64) -> Lsn, synced: Lsn, has_room: bool) -> (Host, usize) {
         let gauge = Gauge::default();
         let mut queue =

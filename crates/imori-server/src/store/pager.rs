@@ -1,4 +1,4 @@
-//! The threads that write and read pages, and the mail by which cells tell queues of it.
+//! The threads that write and read pages, and the channels that report results to the cells.
 
 use std::fs::File;
 use std::io;
@@ -31,7 +31,7 @@ use super::room::{Purpose, Room};
 use crate::limits::{PAGER_LOOK_EVERY, PAGER_WAIT_MAX};
 use crate::slots::unpoisoned;
 
-/// The threads, and the mail to the cells.
+/// The pager's threads, their job queues and the channels to the cells.
 pub(crate) struct Pager {
     shared: Arc<PageThreads>,
     write: Mutex<Option<Sender<Job>>>,
@@ -40,29 +40,29 @@ pub(crate) struct Pager {
     mail: Box<[Mutex<Option<UnboundedReceiver<PageNews>>>]>,
 }
 
-/// The state that both threads share.
+/// State shared by both threads.
 struct PageThreads {
     segments: Segments<RealDisk>,
-    /// The messages that the start left in the journal.
+    /// Messages that recovery left in the journal.
     staying: RwLock<Messages<File>>,
     failure: Arc<Failure>,
     waiters: Arc<Waiters>,
     gauge: Gauge,
     cells: Box<[UnboundedSender<PageNews>]>,
-    /// The broker closes: records that are not yet in the journal are left to the next start.
+    /// The broker is closing; records that are not in the journal yet are left to the next start.
     is_closing: AtomicBool,
-    /// The space of the disk that segments must leave.
+    /// Disk space that segments must leave free.
     marks: OnceLock<Space>,
     failures_log: RateLimitedLog,
     damages: Arc<Damages>,
     names: OnceLock<QueueNames>,
 }
 
-/// The function that gives the name of a queue.
+/// Returns the name of a queue.
 pub(crate) type QueueNames = Box<dyn Fn(QueueId) -> Option<String> + Send + Sync>;
 
 impl Pager {
-    /// Starts the threads, for this number of cells.
+    /// Starts the threads for a broker with `cells` cells.
     pub(super) fn start(
         (segments, staying): (Segments<RealDisk>, Messages<File>),
         failure: Arc<Failure>,
@@ -104,37 +104,37 @@ impl Pager {
         })
     }
 
-    /// Sets the space of the disk that segments must leave; set once, before there are any.
+    /// Sets the disk space that segments must leave free; called once, before the first segment is written.
     pub(crate) fn leave(&self, marks: Space) {
         let _ = self.shared.marks.set(marks);
     }
 
-    /// Sets the function that gives the names of queues; set once.
+    /// Sets the function that names queues; called once.
     pub(crate) fn name_queues(&self, names: QueueNames) {
         let _ = self.shared.names.set(names);
     }
 
-    /// Gives the space that segments may take now.
+    /// Disk space that segments may take now.
     pub(crate) fn room(&self) -> io::Result<Room> {
         self.shared.room()
     }
 
-    /// Gives the news for a cell, which takes the receiver once.
+    /// The receiver of news for a cell; `None` once it has been taken.
     pub(crate) fn mail(&self, cell: u16) -> Option<UnboundedReceiver<PageNews>> {
         unpoisoned(self.mail.get(usize::from(cell))?.lock()).take()
     }
 
-    /// Has pages written, or pages of this run alone given up.
+    /// Tells the writer to write pages, or to discard pages that only this run uses.
     pub(crate) fn write(&self, job: Job) {
         send(&self.write, job);
     }
 
-    /// Has pages read.
+    /// Tells the reader to read pages.
     pub(crate) fn read(&self, job: Job) {
         send(&self.read, job);
     }
 
-    /// Ends the threads when they have done what they were asked for.
+    /// Ends the threads after the jobs already sent.
     pub(crate) fn close(&self) {
         self.shared.is_closing.store(true, Ordering::SeqCst);
         drop(unpoisoned(self.write.lock()).take());
@@ -147,7 +147,7 @@ impl Pager {
     }
 }
 
-/// Nobody asks any more once the threads end.
+/// Sends a job, or drops it once the threads are ending.
 fn send(to: &Mutex<Option<Sender<Job>>>, job: Job) {
     if let Some(sender) = &*unpoisoned(to.lock()) {
         let _ = sender.send(job);
@@ -188,7 +188,7 @@ impl PageHost for PageThreads {
                 false
             }
             Ok(_) => true,
-            // Then the write tells whether there is any.
+            // The write will find out whether there is room.
             Err(error) => {
                 self.log_failure(&error.to_string());
                 true
@@ -244,14 +244,14 @@ impl PageHost for PageThreads {
     fn tell(&self, queue: QueueId, news: PageNews) {
         let cell = queue.slot as usize % self.cells.len();
         if let Some(cell) = self.cells.get(cell) {
-            // A cell that has ended has no use for it.
+            // A cell that has ended needs no news.
             let _ = cell.send(news);
         }
     }
 }
 
 impl Pager {
-    /// Writes pages of several queues as one segment, on this thread; nothing where that is not possible.
+    /// Writes pages of several queues as one segment on the calling thread. Returns `None` if it cannot.
     pub(crate) fn write_now<'a>(
         &self,
         drafts: impl Iterator<Item = (u64, &'a PageDraft)>,
@@ -260,22 +260,23 @@ impl Pager {
         write_drafts(&*self.shared, drafts, Durability::Durable, purpose)
     }
 
-    /// Has a cell tell a queue.
+    /// Sends news of a queue to its cell.
     pub(crate) fn tell(&self, queue: QueueId, news: PageNews) {
         self.shared.tell(queue, news);
     }
 
-    /// Gives up pages that a durable checkpoint names as gone, on this thread.
+    /// Discards pages that a durable checkpoint lists as gone, on the calling thread.
     pub(crate) fn discard_now(&self, pages: &[GonePage]) {
         discard_pages(&*self.shared, pages);
     }
 
-    /// Gives the space of pages back that were discarded from segments that others keep, on this thread.
+    /// Returns the space of discarded pages in segments that are still in use to the file system, on the calling
+    /// thread.
     pub(crate) fn punch_holes(&self) {
         match self.shared.segments.punch_holes() {
             Ok(0) => {}
             Ok(bytes) => debug!(bytes, "the space of pages is given back"),
-            // It goes with the file one day.
+            // The space is freed when the file is removed.
             Err(error) => {
                 if let Some(before) = self.shared.failures_log.admit("give back", Instant::now()) {
                     warn!(%error, before, "the space of pages that went cannot be given back");
@@ -284,12 +285,13 @@ impl Pager {
         }
     }
 
-    /// Reads a page for somebody who looks at a queue, on this thread; nothing where it cannot be read there now.
+    /// Reads a page for the inspection of a queue, on the calling thread. Returns `None` if it cannot be read there
+    /// now.
     pub(crate) fn peek(&self, queue: QueueId, source: &PageSource) -> Option<Vec<Entry>> {
         read(&*self.shared, queue, source)
     }
 
-    /// Reads a page that is in the journal, on this thread; nothing where not all of it can be read.
+    /// Reads a page that is still in the journal, on the calling thread. Returns `None` unless all of it can be read.
     pub(crate) fn read_journal(&self, read: &JournalRead) -> Option<Vec<Entry>> {
         let entries = read_journal(&*self.shared, read);
         if entries.is_none() {
@@ -298,12 +300,12 @@ impl Pager {
         entries
     }
 
-    /// Forgets what the start left in the journal, if a durable checkpoint says that it is all elsewhere.
+    /// Forgets messages left in the journal below `floor`, which a durable checkpoint no longer needs.
     pub(crate) fn forget_below(&self, floor: Lsn) {
         unpoisoned(self.shared.staying.write()).forget_below(imori_store::lsn::Lsn(floor.0));
     }
 
-    /// Which durable segments there are.
+    /// The manifest of durable segments.
     pub(crate) fn manifest(&self) -> Manifest {
         self.shared.segments.manifest()
     }

@@ -1,4 +1,4 @@
-//! How far the journal is, and which cells wait for it to come further.
+//! Progress of the journal, and the cells that wait for it.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex};
@@ -9,15 +9,15 @@ use tokio::sync::Notify;
 
 use crate::slots::unpoisoned;
 
-/// The journal's progress, and the cells that want to be told of it.
+/// The journal's progress, and the cells to notify of it.
 #[derive(Debug)]
 pub(crate) struct Waiters {
     written: AtomicU64,
     synced: AtomicU64,
-    /// Somebody waits for the journal to have less to write.
+    /// Every cell is notified, because publishers wait for the journal's backlog to shrink.
     wants_all: AtomicBool,
     cells: Box<[Waiter]>,
-    /// A thread of the store waits in `synced_further`.
+    /// A thread of the store waits for `synced_further`.
     thread_waits: AtomicBool,
     waiting: Mutex<()>,
     synced_further: Condvar,
@@ -25,15 +25,15 @@ pub(crate) struct Waiters {
 
 #[derive(Debug, Default)]
 struct Waiter {
-    /// The cell has answers that wait for the device.
+    /// The cell has answers that wait for a sync to the device.
     waits: AtomicBool,
-    /// The cell has answers that wait for the operating system only.
+    /// The cell has answers that only wait for the write to the operating system.
     waits_for_write: AtomicBool,
     woken: Notify,
 }
 
 impl Waiters {
-    /// The waiters of a broker with this number of cells, whose journal has all up to `synced`.
+    /// Waiters for `cells` cells; the journal is durable through `synced`.
     pub(crate) fn new(cells: usize, synced: Lsn) -> Waiters {
         Waiters {
             written: AtomicU64::new(synced.0),
@@ -46,13 +46,13 @@ impl Waiters {
         }
     }
 
-    /// How far the journal is.
+    /// The LSNs that are written and synced.
     pub(crate) fn progress(&self) -> Progress {
         let written = Lsn(self.written.load(Ordering::SeqCst));
         Progress { written, synced: Lsn(self.synced.load(Ordering::SeqCst)) }
     }
 
-    /// The operating system has all up to here.
+    /// Notes that the operating system has all records through this LSN, and wakes the cells that wait for that.
     pub(crate) fn written(&self, through: Lsn) {
         self.written.fetch_max(through.0, Ordering::SeqCst);
         for waiter in &self.cells {
@@ -62,7 +62,7 @@ impl Waiters {
         }
     }
 
-    /// The device has all up to here.
+    /// Notes that the device has all records through this LSN, and wakes everything that waits for it.
     pub(crate) fn synced(&self, through: Lsn) {
         self.synced.fetch_max(through.0, Ordering::SeqCst);
         let wants_all = self.wants_all.load(Ordering::SeqCst);
@@ -72,14 +72,15 @@ impl Waiters {
             }
         }
         if self.thread_waits.swap(false, Ordering::SeqCst) {
-            // A thread that looked before this number was there is waiting once the lock is free.
+            // A thread that checked before the update holds the lock until it waits; taking the lock ensures that it
+            // is notified.
             drop(unpoisoned(self.waiting.lock()));
             self.synced_further.notify_all();
         }
     }
 
-    /// Waits on a thread that has time until the device has all up to here; false where `is_hopeless` is, which is
-    /// asked every so often.
+    /// Blocks a background thread until the device has all records through `lsn`. Returns false once `is_hopeless`
+    /// does, which is checked every `look_every`.
     pub(crate) fn await_synced(
         &self,
         lsn: Lsn,
@@ -99,8 +100,8 @@ impl Waiters {
         }
     }
 
-    /// A cell wants to be told of each sync from now on, and of each write if it asks for that too. The cell
-    /// looks at the progress once more after this.
+    /// Asks to wake a cell at the next sync, and with `write_too` at the next write too. The cell has to check the
+    /// progress once more after this call.
     pub(crate) fn wait(&self, cell: u16, write_too: bool) {
         if let Some(waiter) = self.cells.get(usize::from(cell)) {
             waiter.waits.store(true, Ordering::SeqCst);
@@ -108,17 +109,17 @@ impl Waiters {
         }
     }
 
-    /// Gives the notification that wakes a cell.
+    /// The notification that wakes a cell.
     pub(crate) fn woken(&self, cell: u16) -> Option<&Notify> {
         self.cells.get(usize::from(cell)).map(|waiter| &waiter.woken)
     }
 
-    /// Every cell wants to be told of each progress, or not any more: publishers wait for the disk.
+    /// Sets whether every cell is woken at each progress, which is so while publishers wait for the disk.
     pub(crate) fn want_all(&self, wanted: bool) {
         self.wants_all.store(wanted, Ordering::SeqCst);
     }
 
-    /// Wakes every cell: something else changed for those who wait.
+    /// Wakes every cell, because something besides the progress changed.
     pub(crate) fn wake_all(&self) {
         self.cells.iter().for_each(|waiter| waiter.woken.notify_one());
     }

@@ -1,17 +1,17 @@
-//! Log lines of one reason: written at once, and then at most once a minute while the reason stays the same.
+//! Rate limit for log lines: one reason is logged at once, and then at most once a minute.
 
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use crate::slots::unpoisoned;
 
-/// How long a reason is not logged again.
+/// Time for which a reason is not logged again.
 const SILENCE: Duration = Duration::from_secs(60);
 
-/// Reasons that are kept apart; there are as many errors of a disk at most.
+/// Reasons remembered; a disk has fewer different errors.
 const REASONS_MAX: usize = 16;
 
-/// Thins out lines of the log that come for the same reason.
+/// Limits the rate of log lines that have the same reason.
 #[derive(Debug, Default)]
 pub(crate) struct RateLimitedLog(Mutex<Vec<Reason>>);
 
@@ -19,12 +19,12 @@ pub(crate) struct RateLimitedLog(Mutex<Vec<Reason>>);
 struct Reason {
     text: String,
     said: Instant,
-    /// How often it was not.
+    /// Lines suppressed since the last one.
     unsaid: u64,
 }
 
 impl RateLimitedLog {
-    /// Gives how often this reason was left out since the last line, if it is logged now.
+    /// `Some` if the reason may be logged now, with the number of lines suppressed since the last one.
     pub(crate) fn admit(&self, reason: &str, now: Instant) -> Option<u64> {
         let mut reasons = unpoisoned(self.0.lock());
         let Some(known) = reasons.iter_mut().find(|known| known.text == reason) else {

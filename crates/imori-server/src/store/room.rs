@@ -1,27 +1,27 @@
-//! The space of the disk that segments may take, so that the work that frees space always has room.
+//! Limits the disk space that segments take, so that work that frees space always has room.
 //!
-//! A full disk is drained by settling, and settles are written too. A journal file goes only after its last
-//! needed records are copied. Each of these takes room first and gives back more. Writes that give nothing
-//! back must therefore leave that room.
+//! Draining a full disk means settling, and settles are written too. A journal file is removed only after its last
+//! needed records are copied. Both need room before they give more back, so writes that give nothing back must leave
+//! that room free.
 
 use imori_store::journal::Space;
 use imori_store::limits::{BLOCK_BYTES, CHECKPOINT_SPACE_BYTES, SPACE_HIGH_FILES};
 
-/// Bytes of the disk that a segment takes beside what is in it.
+/// Disk space that a segment takes beyond its content.
 const SEGMENT_SLACK_BYTES: u64 = 2 * BLOCK_BYTES as u64;
 
-/// The purpose for which pages are written.
+/// Why pages are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Purpose {
-    /// Memory: a queue is longer than its share of it. Nothing on the disk goes for that.
+    /// A queue exceeds its share of memory. Frees nothing on the disk.
     Memory,
-    /// Journal files, as there are more than there should be.
+    /// There are too many journal files.
     Files,
-    /// The oldest journal file, as space is short: it goes as soon as these are written.
+    /// Space is short: the oldest journal file is removed once these pages are written.
     Exchange,
 }
 
-/// The bytes that are free at one moment, and those of them that are spoken for.
+/// Free space of the disk at one moment, and the space to leave.
 #[derive(Debug, Clone, Copy)]
 pub struct Room {
     free_bytes: u64,
@@ -29,31 +29,31 @@ pub struct Room {
 }
 
 impl Room {
-    /// The room on a disk with these marks and this much free space.
+    /// Room on a disk with `free_bytes` free, of which segments have to leave `marks`.
     pub fn new(free_bytes: u64, marks: Space) -> Room {
         Room { free_bytes, marks }
     }
 
-    /// Tells whether a segment of `bytes` may be written.
+    /// Whether a segment of `bytes` may be written.
     pub fn has(&self, bytes: u64, purpose: Purpose) -> bool {
         let left = match purpose {
-            // Publishers are not stopped by it.
+            // Leaves so much that publishers are not throttled because of it.
             Purpose::Memory => self.marks.mark(SPACE_HIGH_FILES),
-            // The next exchange has room.
+            // Leaves room for one exchange.
             Purpose::Files => self.marks.mark(1),
             Purpose::Exchange => 0,
         };
         self.free_bytes >= left.saturating_add(bytes)
     }
 
-    /// Gives the most bytes for which a journal file may be exchanged. Either the file takes none for good,
-    /// or there is room for the next one afterwards, too. Where it gives nothing back either, the next may:
-    /// what others settled is behind it.
+    /// The most bytes of pages for which a journal file may be exchanged. Either the exchange gains space, or it
+    /// leaves room for the next one. The next one may gain space where this does not, because what others settled
+    /// lies behind this file.
     pub fn exchange_bytes_max(&self) -> u64 {
         let file_bytes = self.marks.mark(1) - self.marks.mark(0);
         let gains = file_bytes.saturating_sub(SEGMENT_SLACK_BYTES);
         let affords = self.free_bytes.saturating_add(file_bytes).saturating_sub(self.marks.mark(1));
-        // The checkpoint that frees the file has to be written first.
+        // The checkpoint that frees the file is written first.
         gains.max(affords).min(self.free_bytes.saturating_sub(CHECKPOINT_SPACE_BYTES))
     }
 }

@@ -7,27 +7,27 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// A mark in bytes of room, which each look of the checkpointer sets anew.
+/// A mark in bytes of room, set anew at each pass of the checkpointer.
 #[derive(Debug)]
 pub(super) struct SettleMark {
-    /// At most: half a journal file.
+    /// The highest mark: half a journal file.
     max: usize,
     mark: AtomicUsize,
 }
 
 impl SettleMark {
-    /// The mark of a journal with files of so many bytes.
+    /// The mark for a journal with files of `file_bytes`.
     pub(super) fn new(file_bytes: usize) -> SettleMark {
         let max = file_bytes / 2;
         SettleMark { max, mark: AtomicUsize::new(max) }
     }
 
-    /// Tells whether settles have to wait, with so many bytes of room left.
+    /// Whether settles have to wait with `room` bytes left.
     pub(super) fn is_above(&self, room: usize) -> bool {
         room < self.mark.load(Ordering::Relaxed)
     }
 
-    /// Notes that the checkpointer has looked, and left so many bytes of room.
+    /// Sets the mark after the checkpointer has looked and left `room` bytes.
     pub(super) fn looked(&self, room: usize) {
         self.mark.store(self.max.min(room / 2), Ordering::Relaxed);
     }
@@ -40,7 +40,7 @@ mod tests {
     #[test]
     fn half_of_what_is_left_may_be_taken_between_two_looks() {
         let mark = SettleMark::new(1000);
-        // The room, and whether settles wait before the next look and after it.
+        // Room, and whether settles wait before the next look and after it.
         for (room, before, after) in [
             (2000, false, false),
             (500, false, false),

@@ -25,9 +25,9 @@ pub enum StoreError {
     Definitions(DefinitionsError),
     /// A record verifies and cannot be read: a later release wrote it.
     Record {
-        /// Its number; 0 for a definition that is not in the journal any more.
+        /// Its LSN; 0 for a definition that is no longer in the journal.
         lsn: u64,
-        /// Why.
+        /// The reason.
         error: RecordError,
     },
     /// A thread cannot be started.
