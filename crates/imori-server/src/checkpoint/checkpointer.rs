@@ -1,11 +1,9 @@
-//! The checkpointer, which lets journal files go. It copies the records that outlive them to segments, then
-//! says in a checkpoint from where on the journal is needed. The server has a thread for it; the simulator
-//! runs its rounds too.
+//! Frees journal files: copies the records still needed to segments, then appends a checkpoint that raises the floor.
+//! The server runs this on a thread, the simulator in its rounds.
 //!
-//! A cell appends a record first and changes its queue afterwards, or the other way round. So the
-//! checkpointer waits twice until every cell has ended its turn. Before it looks at the queues, so that they
-//! have all that the journal has below the floor. And before the checkpoint, so that the journal has all that
-//! they have.
+//! A cell may append a record before or after it changes the queue, so the checkpointer twice waits until every cell
+//! has ended its turn. The first time is before it reads the queues, which then reflect all records below the floor.
+//! The second is before the checkpoint, when the journal has everything that the queues had.
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -34,7 +32,7 @@ use crate::limits::{
 use crate::shared::{Shared, queue_key};
 use crate::store::{Checkpointer, PageNews, Purpose};
 
-/// Runs the checkpointer until it is told to end.
+/// Makes checkpoints until told to end, then makes the last one.
 pub(crate) fn run_checkpointer(shared: &Arc<Shared>) {
     let checkpointer = &shared.checkpointer;
     let mut pauses = Pauses::default();
@@ -46,22 +44,22 @@ pub(crate) fn run_checkpointer(shared: &Arc<Shared>) {
     checkpoint_last(&**shared);
 }
 
-/// Makes the checkpoint with which a clean end ends.
+/// Makes the checkpoint of a clean shutdown.
 pub fn checkpoint_last<H: CheckpointHost>(host: &H) {
     let _ = checkpoint(host, Spills::Nothing);
 }
 
-/// The part of the journal that is copied to segments before a checkpoint.
+/// What is copied from the journal to segments before a checkpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Spills {
     Nothing,
-    /// The older half of what the journal has.
+    /// The older half of the journal.
     Half,
-    /// The records of the oldest file that are still needed, in exchange for its space.
+    /// The needed records of the oldest file, in exchange for its space.
     Oldest,
 }
 
-/// Until when nothing is tried that did not succeed.
+/// Times before which a failed step is not retried.
 #[derive(Debug, Default)]
 pub struct Pauses {
     spills: Time,
@@ -71,21 +69,21 @@ pub struct Pauses {
 /// Why no checkpoint was made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum NotMade {
-    /// The copy that had to come first failed, so that no file would go.
+    /// The copy that had to come first failed, so no file would be freed.
     NothingGoes,
-    /// The journal does not take it: it is larger than a file, or the disk has failed.
+    /// The journal refused it: it is larger than a file, or the disk has failed.
     Refused,
-    /// The journal took it, and ended before it was durable.
+    /// The journal accepted it but failed before it was durable.
     NotSynced,
 }
 
-/// Makes a checkpoint if something goes with it. One that frees nothing would only fill the journal.
+/// Makes a checkpoint if that frees something; otherwise it would only fill the journal.
 pub fn checkpoint_once<H: CheckpointHost>(host: &H, pauses: &mut Pauses) {
     let (checkpointer, now) = (host.checkpointer(), host.now());
     if now < pauses.checkpoints {
         return;
     }
-    // Where space is short each file and page that goes may be what publishers wait for.
+    // If space is short, every freed file or page may let publishers continue.
     let is_short = host.is_space_low() || host.is_out_of_space();
     let (files_max, spared_min) =
         if is_short { (FILES_MAX_WHEN_SHORT, 1) } else { (checkpointer.files_max, CHECKPOINT_PAGES) };
@@ -100,12 +98,12 @@ pub fn checkpoint_once<H: CheckpointHost>(host: &H, pauses: &mut Pauses) {
     match made {
         Ok(()) | Err(NotMade::NotSynced) => {}
         Err(NotMade::NothingGoes) => pauses.spills = host.now().after(SPILL_AGAIN),
-        // It becomes smaller only with what consumers take.
+        // A checkpoint shrinks only as consumers settle messages.
         Err(NotMade::Refused) => pauses.checkpoints = host.now().after(CHECKPOINT_AGAIN),
     }
 }
 
-/// Tells whether nobody needs anything of the oldest file, as far as that is known now.
+/// Whether the oldest file holds nothing that is needed, as far as is known now.
 fn frees_a_file<H: CheckpointHost>(host: &H) -> bool {
     let Some(oldest) = host.oldest_sealed() else { return false };
     let is_above = |floor: Option<Lsn>| floor.is_none_or(|floor| floor > oldest);
@@ -113,20 +111,20 @@ fn frees_a_file<H: CheckpointHost>(host: &H) -> bool {
     is_above(host.first_definition()) && host.queues().into_iter().all(|key| is_above(of_queue(key)))
 }
 
-/// Tells whether the oldest file has ids that queues remember, and there is no room for another record of them.
+/// Whether queues remember ids recorded in the oldest file and there is no room to record them again.
 fn are_ids_in_the_way<H: CheckpointHost>(host: &H) -> bool {
     let Some(oldest) = host.oldest_sealed() else { return false };
     host.with_room_for_ids(|bytes| bytes == 0) && ids_floor(host).is_some_and(|floor| floor <= oldest)
 }
 
-/// The first record that the ids need which queues remember.
+/// The lowest LSN of an id that queues remember for de-duplication.
 fn ids_floor<H: CheckpointHost>(host: &H) -> Option<Lsn> {
     let now = host.now();
     let of_queue = |key| host.with_queue(key, |queue| queue.dedup_floor(now)).flatten();
     host.queues().into_iter().filter_map(of_queue).min()
 }
 
-/// The facts that a checkpoint says of all queues together.
+/// The part of a checkpoint that is gathered from all queues.
 #[derive(Default)]
 struct Gathered {
     floor: Option<Lsn>,
@@ -134,7 +132,7 @@ struct Gathered {
     gone: Vec<GonePage>,
 }
 
-/// Makes a checkpoint, after what has to be copied first.
+/// Makes a checkpoint, after copying what `spills` says.
 fn checkpoint<H: CheckpointHost>(host: &H, spills: Spills) -> Result<(), NotMade> {
     let Some(next) = host.next_lsn() else { return Err(NotMade::NothingGoes) };
     host.pass();
@@ -162,7 +160,7 @@ fn checkpoint<H: CheckpointHost>(host: &H, spills: Spills) -> Result<(), NotMade
         return Err(NotMade::Refused);
     };
     debug!(floor = floor.0, bytes = payload.len(), gone = gathered.gone.len(), "checkpoint");
-    // A disk without room may never have it; what it does not have the next start does without.
+    // A full disk may never take it; the next start then does without it.
     if !host.await_synced(lsn) {
         return Err(NotMade::NotSynced);
     }
@@ -179,7 +177,7 @@ fn gather<H: CheckpointHost>(host: &H) -> Gathered {
     for key in host.queues() {
         let tally = host.with_queue(key, |queue| {
             let tally = queue.tally();
-            // Under the lock, so that nothing that is newer comes before it.
+            // Appended under the queue's lock, so that no newer record comes before them.
             let annotations = annotation_records(&tally.annotations);
             count_records(&tally.counts).into_iter().chain(annotations).for_each(|record| {
                 host.append(record);
@@ -194,8 +192,8 @@ fn gather<H: CheckpointHost>(host: &H) -> Gathered {
     gathered
 }
 
-/// Records anew the ids that queues have seen and that stand below the floor, about so many bytes of them. Gives the
-/// floor that the journal has then: the rest is needed where it is.
+/// Records remembered ids below the floor again, in about `bytes_max` bytes. Returns the lower floor needed for the
+/// ids that are left.
 fn renew_seen<H: CheckpointHost>(host: &H, floor: Lsn, bytes_max: usize) -> Lsn {
     let (now, left) = (host.now(), Cell::new(bytes_max));
     let append = |record: NewRecord| {
@@ -208,7 +206,7 @@ fn renew_seen<H: CheckpointHost>(host: &H, floor: Lsn, bytes_max: usize) -> Lsn 
             let has_more = left.get() > 0 && renew_some_seen(queue, floor, now, append);
             (has_more, queue.dedup_floor(now))
         };
-        // Others have the queue between two records.
+        // Releases the queue's lock between two records.
         while let Some((has_more, needed)) = host.with_queue(key, renew) {
             if !has_more {
                 lowest = needed.map_or(lowest, |needed| needed.min(lowest));
@@ -294,7 +292,7 @@ impl CheckpointHost for Shared {
     }
 
     fn with_room_for_ids<R>(&self, renew: impl FnOnce(usize) -> R) -> R {
-        // The bytes are lent until the records that take them are appended.
+        // The allowance is held until the records that use it are appended.
         let allowance = self.allow();
         renew(allowance.bytes())
     }
@@ -310,7 +308,7 @@ impl CheckpointHost for Shared {
             if self.journal.has_failed() || is_late {
                 return false;
             }
-            // This thread has time, and nobody waits for it.
+            // Polls, because nothing waits for this thread.
             std::thread::sleep(Duration::from_millis(1));
         }
         true

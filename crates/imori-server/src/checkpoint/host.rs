@@ -1,7 +1,7 @@
-//! The interface between the checkpointer and the thread that runs it.
+//! What the checkpointer needs from the broker.
 //!
-//! The server implements it with locks and clocks, the simulator with a scheduler that decides at each call
-//! who goes on.
+//! The server implements it with locks and clocks, the simulator with a scheduler that decides at each call who
+//! continues.
 
 use imori_core::confirm::Lsn;
 use imori_core::entries::{Entry, GonePage, JournalRead, PagePlace};
@@ -14,81 +14,82 @@ use imori_store::segment::Manifest;
 
 use crate::store::{Checkpointer, Purpose};
 
-/// The broker as its checkpointer has it.
+/// The broker as seen by its checkpointer.
 pub trait CheckpointHost {
-    /// The checkpointer's own state: which pages and files would go.
+    /// The checkpointer's own state.
     fn checkpointer(&self) -> &Checkpointer;
 
-    /// The time.
+    /// The current time.
     fn now(&self) -> Time;
 
-    /// Waits until every cell has ended the turn that it is in.
+    /// Waits until every cell has ended its current turn.
     fn pass(&self);
 
-    /// The queues that there are.
+    /// The ids of all queues.
     fn queues(&self) -> Vec<QueueId>;
 
-    /// Lends a queue, if it is there.
+    /// Runs `f` on a queue; `None` if it is gone.
     fn with_queue<R>(&self, id: QueueId, f: impl FnOnce(&mut Queue) -> R) -> Option<R>;
 
-    /// Journal files in which something is needed.
+    /// Journal files that still hold needed records.
     fn live_files(&self) -> usize;
 
-    /// Tells whether publishers wait for space on the disk.
+    /// Whether publishers wait for disk space.
     fn is_space_low(&self) -> bool;
 
-    /// Tells whether there is no space for another journal file.
+    /// Whether the disk has no space for another journal file.
     fn is_out_of_space(&self) -> bool;
 
-    /// The number of the journal's next record; none before it runs.
+    /// LSN of the journal's next record; `None` before the journal runs.
     fn next_lsn(&self) -> Option<Lsn>;
 
-    /// The highest number in the oldest journal file that is not written to any more.
+    /// Highest LSN in the oldest sealed journal file.
     fn oldest_sealed(&self) -> Option<Lsn>;
 
-    /// The first definition that only the journal has.
+    /// LSN of the oldest definition that only the journal has.
     fn first_definition(&self) -> Option<Lsn>;
 
-    /// Hands a record to the journal; gives its number.
+    /// Appends a record to the journal and returns its LSN.
     fn append(&self, record: NewRecord) -> Lsn;
 
-    /// Lends the bytes of the journal that may be taken by ids which are recorded anew, so that files go.
+    /// Lends the journal bytes that may be used to record ids again, so that files can be freed.
     fn with_room_for_ids<R>(&self, renew: impl FnOnce(usize) -> R) -> R;
 
-    /// Says that nothing below `floor` is needed once this is durable; gives its number.
+    /// Appends a checkpoint: once it is durable, no record below `floor` is needed. Returns its LSN, or `None` if it
+    /// was not taken.
     fn append_checkpoint(&self, floor: Lsn, payload: &[u8]) -> Option<Lsn>;
 
-    /// Waits until all records up to this one are durable; false where that may never be.
+    /// Waits until all records through `lsn` are durable; false if they may never be.
     fn await_synced(&self, lsn: Lsn) -> bool;
 
-    /// Bytes that it puts into one segment.
+    /// Target size of a segment in bytes.
     fn segment_bytes_goal(&self) -> usize;
 
-    /// Bytes that may be copied so that the oldest journal file goes; nothing where that is not known.
+    /// The most bytes to copy so that the oldest journal file is freed; `None` if the free space is unknown.
     fn exchange_bytes_max(&self) -> Option<usize>;
 
-    /// Writes pages of several queues as one segment; nothing where that is not possible.
+    /// Writes pages of several queues as one segment; `None` if it cannot.
     fn write_pages(
         &self,
         drafts: &[(QueueId, DurableQueueId, PageDraft)],
         purpose: Purpose,
     ) -> Option<Vec<PagePlace>>;
 
-    /// Has a cell weigh a queue again, of which pages were copied.
+    /// Asks the queue's cell to check the queue's memory again, after pages were copied.
     fn weigh(&self, id: QueueId);
 
-    /// Reads a page that is in the journal; nothing where not all of it can be read.
+    /// Reads a page that is in the journal. Returns `None` unless all of it can be read.
     fn read_journal(&self, read: &JournalRead) -> Option<Vec<Entry>>;
 
-    /// Notes that a durable checkpoint says that nothing below `floor` is needed.
+    /// Forgets journal content below `floor`, which a durable checkpoint no longer needs.
     fn forget_below(&self, floor: Lsn);
 
-    /// Gives the space of pages back that were discarded from segments that others keep.
+    /// Returns the space of discarded pages in segments that are still in use to the file system.
     fn give_back_space(&self);
 
-    /// Gives up pages that a durable checkpoint names as gone.
+    /// Discards pages that a durable checkpoint lists as gone.
     fn discard_pages(&self, pages: &[GonePage]);
 
-    /// Which durable segments there are.
+    /// The manifest of durable segments.
     fn manifest(&self) -> Manifest;
 }

@@ -1,4 +1,4 @@
-//! The checkpointer lets files of the journal be used again: it moves what they still hold into segments.
+//! Moves the needed content of old journal files to segments, so that the files can be reused.
 
 pub(crate) mod checkpointer;
 mod spill;

@@ -1,7 +1,7 @@
-//! Records that queues still need are copied from the journal to segments, so that journal files can go.
+//! Copies records that queues still need from the journal to segments, so that journal files can be freed.
 //!
-//! While there is room, the older half of the journal is copied at once. Where space is short, the oldest
-//! file alone is exchanged: its needed records move to a segment that is as small as they allow.
+//! While the disk has room, this copies the older half of the journal at once. If space is short, it exchanges only
+//! the oldest file for a segment as small as possible.
 
 use imori_core::confirm::Lsn;
 use imori_core::entries::GonePage;
@@ -14,14 +14,13 @@ use tracing::debug;
 use crate::checkpoint::host::CheckpointHost;
 use crate::store::Purpose;
 
-/// A page that is to be written, and whose it is.
+/// A page to write, with its queue.
 type Owned = (QueueId, DurableQueueId, PageDraft);
 
-/// Copies messages whose records are up to `through`, those of several queues to one segment, as far as there
-/// is room.
+/// Copies messages with records through `through`, several queues to a segment, as far as the disk has room.
 pub(crate) fn spill<H: CheckpointHost>(host: &H, through: Lsn) {
     let (mut drafts, mut bytes) = (Vec::new(), 0);
-    // The journal may get a new file meanwhile, of the same room.
+    // One segment replaces at most one journal file.
     let goal = host.segment_bytes_goal();
     for key in host.queues() {
         loop {
@@ -43,7 +42,7 @@ pub(crate) fn spill<H: CheckpointHost>(host: &H, through: Lsn) {
     write(host, drafts, Purpose::Files);
 }
 
-/// Copies what is needed of the oldest file, whose last record is `oldest`, if more is gained than it takes.
+/// Copies what is needed of the oldest file, whose last LSN is `oldest`, if the file is larger than the copy.
 pub(crate) fn exchange<H: CheckpointHost>(host: &H, oldest: Lsn) {
     let Some(bytes_max) = host.exchange_bytes_max() else { return };
     let (mut drafts, mut bytes) = (Vec::new(), 0);
@@ -77,8 +76,8 @@ pub(crate) fn exchange<H: CheckpointHost>(host: &H, oldest: Lsn) {
     }
 }
 
-/// Takes the entries of a queue that have to leave the journal. They are the pages that the start left there,
-/// and copies of messages in memory.
+/// Takes the entries of a queue that have to leave the journal: pages that recovery left there, and copies of
+/// messages in memory.
 fn spilled<H: CheckpointHost>(host: &H, key: QueueId, through: Lsn, bytes_max: usize) -> Vec<Owned> {
     let moving = host.with_queue(key, |queue| {
         let owner = queue.durability()?.id;
@@ -103,8 +102,7 @@ fn spilled<H: CheckpointHost>(host: &H, key: QueueId, through: Lsn, bytes_max: u
     drafts.into_iter().map(|draft| (key, owner, draft)).collect()
 }
 
-/// Writes pages, as one segment if its table has room for them, and tells their queues; false where they were not
-/// all written.
+/// Writes pages in as few segments as their tables allow, and tells the queues; false if some were not written.
 fn write<H: CheckpointHost>(host: &H, drafts: Vec<Owned>, purpose: Purpose) -> bool {
     let mut drafts = drafts.into_iter().peekable();
     while drafts.peek().is_some() {
@@ -115,7 +113,7 @@ fn write<H: CheckpointHost>(host: &H, drafts: Vec<Owned>, purpose: Purpose) -> b
         };
         for ((key, _, draft), place) in some.into_iter().zip(places) {
             if !tell(host, key, |queue| queue.page_written(&draft, place)) {
-                // The queue went meanwhile.
+                // The queue was deleted meanwhile.
                 host.checkpointer().take_gone(vec![GonePage { place, is_durable: true }]);
             }
         }
@@ -130,7 +128,7 @@ fn give_up<H: CheckpointHost>(host: &H, drafts: impl IntoIterator<Item = Owned>)
     }
 }
 
-/// Tells a queue what became of a page, for which its publishers may have waited; false where it is gone.
+/// Tells a queue the result for a page, which its throttled publishers may wait for; false if the queue is gone.
 fn tell<H: CheckpointHost>(host: &H, key: QueueId, tell: impl FnOnce(&mut Queue)) -> bool {
     let is_throttling = host.with_queue(key, |queue| {
         tell(queue);

@@ -1,4 +1,4 @@
-//! The checkpointer beside a journal that does not take every checkpoint.
+//! The checkpointer with a journal that does not take every checkpoint.
 
 use std::cell::{Cell, RefCell};
 
@@ -6,7 +6,7 @@ use imori_core::record::Checkpoint;
 
 use super::*;
 
-/// A journal without records, and what the checkpointer did with pages.
+/// An empty journal, and what the checkpointer did with pages.
 struct TestHost {
     checkpointer: Checkpointer,
     payload_bytes_max: Cell<usize>,
@@ -19,7 +19,7 @@ struct TestHost {
 }
 
 impl TestHost {
-    /// With a segment of so many pages, and room for a checkpoint of so many bytes.
+    /// A host with one segment of `page_count` pages, and room for a checkpoint of this size.
     fn new(page_count: u32, payload_bytes_max: usize) -> TestHost {
         let segment = imori_store::segment::ManifestEntry { segment: 0, page_count, gone: Vec::new() };
         TestHost {
@@ -133,7 +133,7 @@ impl CheckpointHost for TestHost {
     }
 }
 
-/// Every second of so many pages, from `first` on.
+/// Every second page from `first` on.
 fn every_second(first: u32, count: usize) -> Vec<GonePage> {
     let place = |index| PagePlace { segment: 0, index };
     (first..).step_by(2).take(count).map(|index| GonePage { place: place(index), is_durable: true }).collect()
@@ -145,9 +145,9 @@ fn pages_of_a_checkpoint_that_does_not_fit_go_with_the_next_one() {
     host.checkpointer.take_gone(every_second(0, CHECKPOINT_PAGES));
     host.keep();
     assert!(host.checkpoints.borrow().is_empty() && host.discarded.borrow().is_empty());
-    // It is not tried again and again.
+    // The refused checkpoint is not retried at once.
     assert_eq!(host.checkpointer.spared(), 0);
-    // The pages between them go, so that what is gone is said in fewer bytes.
+    // Discarding the pages in between makes the ranges of gone pages shorter to encode.
     host.checkpointer.take_gone(every_second(1, CHECKPOINT_PAGES));
     host.keep();
     let all: Vec<u32> = (0..2 * CHECKPOINT_PAGES as u32).collect();
@@ -167,7 +167,7 @@ fn a_checkpoint_that_does_not_fit_is_made_again_after_a_pause() {
     let (host, mut pauses) = (TestHost::new(4096, 0), Pauses::default());
     for (now, asked) in [(0, 1), (1, 1), (CHECKPOINT_AGAIN.as_millis() as u64 - 1, 1), (1000, 2), (1001, 2)] {
         host.now.set(Time(now * 1000));
-        // Each time there is enough for one.
+        // Each round has a reason for a checkpoint.
         host.checkpointer.take_gone(every_second(0, CHECKPOINT_PAGES));
         checkpoint_once(&host, &mut pauses);
         assert_eq!(host.asked.get(), asked, "after {now} ms");
