@@ -12,7 +12,7 @@ use crate::config::UserFrom;
 use crate::limits::TLS_FILES_LOOK;
 use crate::slots::unpoisoned;
 
-/// Begins sessions of TLS with the certificates in force. Sessions that have begun keep theirs.
+/// Starts TLS sessions with the certificates in force; existing sessions keep theirs.
 #[derive(Debug)]
 pub struct TlsAcceptor {
     current: ArcSwap<InForce>,
@@ -25,20 +25,20 @@ struct InForce {
     user_from: UserFrom,
 }
 
-/// Files that were read and judged, and are not in force yet.
+/// Files that were read and verified but are not in force yet.
 pub(crate) struct Renewal {
     config: Arc<ServerConfig>,
     files: TlsFiles,
     stamp: Stamp,
 }
 
-/// The files as they were seen last.
+/// The files as last inspected.
 #[derive(Debug)]
 struct Watched {
     files: TlsFiles,
-    /// Of the files that were read last, whether they were good or not.
+    /// Stamp of the files last read, valid or not.
     read: Stamp,
-    /// Of the last look.
+    /// Stamp of the last inspection.
     seen: Stamp,
     looked_at: Instant,
     is_renewal_refused: bool,
@@ -63,18 +63,18 @@ impl TlsAcceptor {
         Ok(TlsAcceptor { current: ArcSwap::from_pointee(current), watched: Mutex::new(watched) })
     }
 
-    /// Begins a session with a client that has sent nothing yet; gives the field too that names a user.
+    /// Starts a session with a client that has sent nothing yet. Also returns the certificate field that names users.
     pub(super) fn accept(&self) -> Result<(ServerConnection, UserFrom), rustls::Error> {
         let current = self.current.load();
         Ok((ServerConnection::new(Arc::clone(&current.config))?, current.user_from))
     }
 
-    /// The configuration for listeners that have a TLS library's own stream.
+    /// The configuration for listeners that use a TLS library's own stream.
     pub(crate) fn config(&self) -> Arc<ServerConfig> {
         Arc::clone(&self.current.load().config)
     }
 
-    /// Reads other files, or those in force again, without taking them over.
+    /// Reads other files, or those in force again, without putting them in force.
     ///
     /// # Errors
     /// One of them cannot be used.
@@ -84,7 +84,7 @@ impl TlsAcceptor {
         Ok(Renewal { config, files, stamp })
     }
 
-    /// Takes over what was read. Sessions that have begun keep theirs.
+    /// Puts certificates in force. Existing sessions keep theirs.
     pub(crate) fn install(&self, renewal: Renewal) {
         let mut watched = unpoisoned(self.watched.lock());
         self.put(&mut watched, renewal);
@@ -98,18 +98,18 @@ impl TlsAcceptor {
         info!("certificates were read again; new connections have them");
     }
 
-    /// Begins sessions with another configuration from now on.
+    /// Starts sessions with another configuration from now on.
     #[cfg(test)]
     pub(crate) fn begin_with(&self, config: ServerConfig) {
         self.current.store(Arc::new(InForce { config: Arc::new(config), user_from: UserFrom::Nothing }));
     }
 
-    /// Notes that those of a reload cannot be used.
+    /// Notes that the files of a reload cannot be used.
     pub(crate) fn refuse(&self, error: &TlsError) {
         unpoisoned(self.watched.lock()).refuse(error);
     }
 
-    /// Looks now and then whether a file was replaced; reads them all once none of them changes any more.
+    /// Checks the files for changes at intervals, and reads them all once they have stopped changing.
     pub(crate) fn look(&self) {
         let mut watched = unpoisoned(self.watched.lock());
         if watched.looked_at.elapsed() < TLS_FILES_LOOK {
@@ -119,7 +119,7 @@ impl TlsAcceptor {
         let now = watched.files.stamp();
         let is_still = now == watched.seen;
         watched.seen = now;
-        // A certificate and its key are two files: both have to be there.
+        // A certificate and its key are two files, and both have to be in place.
         if !is_still || watched.seen == watched.read {
             return;
         }
@@ -130,7 +130,7 @@ impl TlsAcceptor {
         }
     }
 
-    /// The last certificates that were to be taken over could not be used.
+    /// Whether the last renewal was refused because of unusable files.
     pub fn is_renewal_refused(&self) -> bool {
         unpoisoned(self.watched.lock()).is_renewal_refused
     }

@@ -1,30 +1,30 @@
-//! Work that waits, of many sources, which have their turns one after the other.
+//! A bounded queue that serves its sources in turn.
 
 use std::collections::{HashMap, VecDeque};
 use std::net::IpAddr;
 
-/// Work in the order in which it is done: one piece of each source, then the next one of each.
+/// Takes one piece of work of each source in turn, and a source's own work in order.
 #[derive(Debug)]
 pub(super) struct FairQueue<T> {
     by_source: HashMap<IpAddr, VecDeque<T>>,
-    /// The sources of work that waits, the next one first.
+    /// Sources with waiting work, the next one first.
     turns: VecDeque<IpAddr>,
     len: usize,
     len_max: usize,
 }
 
 impl<T> FairQueue<T> {
-    /// A queue in which so much may wait.
+    /// A queue of at most `len_max` pieces.
     pub(super) fn new(len_max: usize) -> FairQueue<T> {
         FairQueue { by_source: HashMap::new(), turns: VecDeque::new(), len: 0, len_max }
     }
 
-    /// Pieces of work that wait.
+    /// Pieces of work waiting.
     pub(super) fn len(&self) -> usize {
         self.len
     }
 
-    /// Lets work wait. Where too much does, the oldest piece gives way of the source that has the most.
+    /// Adds work. If the queue is full, returns the oldest piece of the source that has the most.
     pub(super) fn push(&mut self, source: IpAddr, work: T) -> Option<T> {
         let gives_way =
             if self.len >= self.len_max { self.fullest().and_then(|of| self.take(of)) } else { None };
@@ -47,7 +47,7 @@ impl<T> FairQueue<T> {
         work
     }
 
-    /// Forgets all that waits.
+    /// Drops all waiting work.
     pub(super) fn clear(&mut self) {
         self.by_source.clear();
         self.turns.clear();
@@ -58,7 +58,7 @@ impl<T> FairQueue<T> {
         self.by_source.iter().max_by_key(|(_, work)| work.len()).map(|(source, _)| *source)
     }
 
-    /// Takes the oldest piece of a source, which has no turn where that was its last one.
+    /// Takes the oldest piece of a source, and ends the source's turns with its last piece.
     fn take(&mut self, source: IpAddr) -> Option<T> {
         let of_source = self.by_source.get_mut(&source)?;
         let work = of_source.pop_front()?;

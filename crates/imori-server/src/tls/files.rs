@@ -1,4 +1,4 @@
-//! Certificates and keys in files, read whole and judged before anything uses them.
+//! Certificates and keys in files, read and verified as a whole before they are used.
 
 use std::error::Error;
 use std::fmt;
@@ -19,10 +19,10 @@ use rustls::{RootCertStore, ServerConfig};
 use super::identity::{valid_from, valid_until};
 use crate::config::{ClientCertificates, Tls, TlsVersion, UserFrom};
 
-/// Bits of a file's mode by which others than its owner and group read it, or others than its owner change it.
+/// Mode bits that give other users access to the key file, or let its group write it.
 const OPEN_TO_OTHERS: u32 = 0o027;
 
-/// The section `tls` of a configuration that names a certificate.
+/// The section `tls` of a configuration that names a certificate and a key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TlsFiles {
     certificate: PathBuf,
@@ -34,11 +34,11 @@ pub struct TlsFiles {
     pub(super) user_from: UserFrom,
 }
 
-/// Times, sizes and numbers of the files: they differ once one was replaced or written.
+/// Inode, size and modification time of each file; changes when a file is replaced or written.
 pub(super) type Stamp = Vec<Option<(u64, u64, i64, i64)>>;
 
 impl TlsFiles {
-    /// The files that a configuration names; `None` where it names no certificate or no key.
+    /// The files that a configuration names; `None` if it names no certificate or no key.
     pub fn of(tls: &Tls) -> Option<TlsFiles> {
         Some(TlsFiles {
             certificate: tls.certificate.path()?.to_owned(),
@@ -51,7 +51,7 @@ impl TlsFiles {
         })
     }
 
-    /// Reads all files and makes of them what sessions begin with; `now` judges whether the certificate is valid.
+    /// Reads all files into a configuration for sessions. `now` decides whether the certificate is valid.
     pub(super) fn load(&self, now: SystemTime) -> Result<ServerConfig, TlsError> {
         let chain = certificates("tls.certificate", &self.certificate)?;
         let first = chain.first().ok_or_else(|| TlsError::empty("tls.certificate", &self.certificate))?;
@@ -81,7 +81,7 @@ impl TlsFiles {
         Ok(config)
     }
 
-    /// Times, sizes and numbers of the files, as they are now.
+    /// The stamp of the files as they are now.
     pub(super) fn stamp(&self) -> Stamp {
         let files =
             [Some(&self.certificate), Some(&self.key), self.client_ca.as_ref(), self.client_crl.as_ref()];
@@ -92,7 +92,7 @@ impl TlsFiles {
         files.into_iter().flatten().map(stamp).collect()
     }
 
-    /// SECURITY OPS-03: a key that others can read is none.
+    /// SECURITY OPS-03: refuses a key that other users can read.
     fn read_key(&self) -> Result<PrivateKeyDer<'static>, TlsError> {
         let error = |fault| TlsError::new("tls.key", &self.key, fault);
         let metadata = fs::metadata(&self.key).map_err(|failure| error(Fault::Unreadable(failure)))?;
@@ -134,7 +134,7 @@ impl TlsFiles {
     }
 }
 
-/// The certificates of a file, the first of which a chain begins with.
+/// The certificates in a file; the first one begins the chain.
 fn certificates(key: &'static str, path: &Path) -> Result<Vec<CertificateDer<'static>>, TlsError> {
     let bytes = fs::read(path).map_err(|error| TlsError::new(key, path, Fault::Unreadable(error)))?;
     let certificates = CertificateDer::pem_slice_iter(&bytes).collect::<Result<Vec<_>, _>>();

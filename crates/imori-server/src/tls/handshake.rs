@@ -1,5 +1,4 @@
-//! A handshake of TLS: the cell of its connection reads the client's records, and a thread beside the cells does the
-//! arithmetic.
+//! A TLS handshake: the connection's cell reads the client's records, and a thread beside the cells computes.
 //!
 //! ```text
 //!   Reading ──a record is whole──► Computing ──► Reading … ──the session is there and all is written──► Over
@@ -25,32 +24,32 @@ use super::step::{HandshakeError, Outcome, Step};
 use crate::config::UserFrom;
 use crate::limits::TLS_READ_BYTES_MIN;
 
-/// A handshake on a socket that nothing was read from yet.
+/// A handshake on a socket from which nothing has been read.
 #[derive(Debug)]
 pub(crate) struct TlsHandshake {
     socket: Arc<OwnedWriteHalf>,
-    /// Handshakes of one source wait behind those of others.
+    /// The client's address; handshakers take turns by source.
     source: IpAddr,
     user_from: UserFrom,
-    /// The certificate that the client has shown.
+    /// The client's certificate, if it sent one.
     certificate: Option<Certificate>,
     stage: Stage,
-    /// Bytes of records that are not whole.
+    /// Bytes of an incomplete record.
     bytes: Vec<u8>,
     record: Record,
 }
 
 #[derive(Debug)]
 enum Stage {
-    /// The broker's records are written, and the client is to send one.
+    /// Writes pending records, then waits for one from the client.
     Reading(Box<State>),
-    /// A thread has the session.
+    /// A handshaker has the state.
     Computing(oneshot::Receiver<Outcome>),
-    /// There is a session, or there is none.
+    /// The handshake succeeded or failed.
     Over,
 }
 
-/// A session, and the certificate that the client showed.
+/// A session, and the client's certificate.
 pub(crate) type Established = (Arc<TlsSession>, Option<Certificate>);
 
 impl TlsHandshake {
@@ -73,7 +72,7 @@ impl TlsHandshake {
         })
     }
 
-    /// Goes on until there is a session, or there is none. `read` reads the socket.
+    /// Advances until the session is established or the handshake fails. `read` reads the socket.
     pub(crate) fn poll(
         &mut self,
         handshakers: &Handshakers,
@@ -110,7 +109,7 @@ impl TlsHandshake {
         Ok((Arc::new(session), self.certificate.take()))
     }
 
-    /// Has a thread take what was read.
+    /// Hands the bytes read so far to a handshaker.
     fn compute(&mut self, handshakers: &Handshakers) {
         let (answer, outcome) = oneshot::channel();
         let Stage::Reading(state) = mem::replace(&mut self.stage, Stage::Computing(outcome)) else { return };
@@ -120,14 +119,14 @@ impl TlsHandshake {
     }
 }
 
-/// Reads until a record is whole.
+/// Reads until a record is complete.
 fn read_record(
     bytes: &mut Vec<u8>,
     record: &mut Record,
     mut read: impl FnMut(&mut [u8]) -> Poll<io::Result<usize>>,
 ) -> Poll<Result<(), HandshakeError>> {
     with_ciphertext(|room| {
-        // Reads little at a time, so that most bytes after the handshake are left to the session.
+        // Reads little at a time, to leave most bytes after the handshake to the session.
         let room = room.get_mut(..TLS_READ_BYTES_MIN).unwrap_or_default();
         loop {
             let len = ready!(read(room)).unwrap_or_default();

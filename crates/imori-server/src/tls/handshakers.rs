@@ -1,7 +1,7 @@
-//! Threads of low priority, which do the arithmetic of handshakes for the cells.
+//! Low-priority threads that compute handshakes for the cells.
 //!
-//! A signature takes as long as some hundred messages, and strangers ask for as many as they like. So that they delay
-//! no message, cells go first where both want a core.
+//! A signature costs as much CPU time as about a hundred messages, and strangers can cause any number of them. The
+//! low priority lets cells run first, so that handshakes delay no message.
 
 use std::fmt;
 use std::io;
@@ -18,13 +18,13 @@ use super::step::Step;
 use crate::limits::{HANDSHAKER_IDLE_MAX, HANDSHAKER_NICENESS, HANDSHAKES_WAITING_MAX};
 use crate::slots::unpoisoned;
 
-/// The threads, and the steps of handshakes that wait for one. A thread begins with the first handshake that needs it,
-/// and ends when none has come for a while.
+/// The threads and their queue of handshake steps. A thread starts with the first step that needs it, and ends after
+/// some idle time.
 pub(crate) struct Handshakers(Arc<Queue>);
 
 struct Queue {
-    /// Held for a step into the queue or out of it. A cell that has to wait for a thread without a core gives it its own
-    /// meanwhile.
+    /// Held only to push or pop a step. While a cell waits for this lock, its core is free for the thread that holds
+    /// it.
     state: Mutex<State>,
     has_more: Condvar,
     threads_max: usize,
@@ -44,7 +44,7 @@ impl fmt::Debug for Handshakers {
 }
 
 impl Handshakers {
-    /// Handshakers without threads yet, of which there may be one for each two cores.
+    /// Creates the queue without threads; there may be one thread for every two cores.
     pub(crate) fn new() -> Handshakers {
         let state =
             State { waiting: FairQueue::new(HANDSHAKES_WAITING_MAX), threads: 0, idle: 0, is_closed: false };
@@ -52,7 +52,7 @@ impl Handshakers {
         Handshakers(Arc::new(Queue { state: Mutex::new(state), has_more: Condvar::new(), threads_max }))
     }
 
-    /// Has a thread do a step. Where too many wait, one gives way, and its connection is told by the end of its channel.
+    /// Queues a step. If too many wait, one is dropped, and its connection learns of that from its closed channel.
     pub(super) fn submit(&self, source: IpAddr, step: Step) {
         match self.0.enqueue(source, step) {
             Ok(gave_way) => drop(gave_way),
@@ -63,7 +63,7 @@ impl Handshakers {
         }
     }
 
-    /// Lets threads end. Handshakes that still wait are given up.
+    /// Ends the threads and drops the waiting steps.
     pub(crate) fn close(&self) {
         let mut state = unpoisoned(self.0.state.lock());
         state.is_closed = true;
@@ -73,7 +73,7 @@ impl Handshakers {
 }
 
 impl Queue {
-    /// Lets a step wait; gives the one that gives way.
+    /// Queues a step; returns the one that had to give way.
     fn enqueue(self: &Arc<Queue>, source: IpAddr, step: Step) -> Result<Option<Step>, (io::Error, Step)> {
         let mut state = unpoisoned(self.state.lock());
         if state.is_closed {
@@ -84,7 +84,7 @@ impl Queue {
             match Builder::new().name(String::from("handshaker")).spawn(move || queue.run()) {
                 Ok(_) => state.threads += 1,
                 Err(error) if state.threads == 0 => return Err((error, step)),
-                // One that there is comes to it.
+                // An existing thread will take the step.
                 Err(_) => {}
             }
         }
@@ -93,7 +93,7 @@ impl Queue {
         Ok(gave_way)
     }
 
-    /// Does one step after the other until there has been none for a while.
+    /// Runs steps until idle for a while.
     fn run(&self) {
         if let Err(error) = nice(HANDSHAKER_NICENESS) {
             debug!(%error, "a thread for handshakes keeps the priority of cells");
@@ -102,14 +102,14 @@ impl Queue {
             if !step.is_awaited() {
                 continue;
             }
-            // A fault in one handshake ends its connection, and must not keep the others waiting.
+            // A panic in one handshake ends its connection; the other handshakes go on.
             if catch_unwind(AssertUnwindSafe(|| step.run())).is_err() {
                 error!("a fault ended a handshake of TLS; see the panic before");
             }
         }
     }
 
-    /// Waits for a step; `None` where the thread has to end, and is counted no longer.
+    /// Waits for a step; `None` if the thread has to end and has been uncounted.
     fn next(&self) -> Option<Step> {
         let mut state = unpoisoned(self.state.lock());
         loop {

@@ -1,4 +1,4 @@
-//! The subject of a certificate, as texts that users can be found by.
+//! Reads from certificates the texts that identify users.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -14,10 +14,10 @@ use crate::config::UserFrom;
 /// RFC 4519, 2.3: `commonName`.
 const COMMON_NAME: ObjectIdentifier = ObjectIdentifier::new_unwrap("2.5.4.3");
 
-/// Reads the names of a verified certificate in DER, and the user that one field of it names.
+/// Reads the names in a verified DER certificate, and the user named by the configured field.
 pub(super) fn certificate(der: &[u8], user_from: UserFrom) -> Certificate {
     let mut certificate = Certificate::default();
-    // What cannot be read names nobody.
+    // A certificate that cannot be parsed names no user.
     let Ok(read) = x509_cert::Certificate::from_der(der) else {
         return certificate;
     };
@@ -42,7 +42,7 @@ pub(super) fn certificate(der: &[u8], user_from: UserFrom) -> Certificate {
     certificate
 }
 
-/// Gives the only value of the configured field. One that is there twice or is empty names nobody (SECURITY AUTH-11).
+/// The value of the configured field. A field that is empty or occurs twice names no user (SECURITY AUTH-11).
 fn user(certificate: &Certificate, user_from: UserFrom) -> Option<String> {
     let values = match user_from {
         UserFrom::Nothing => return None,
@@ -58,13 +58,13 @@ fn user(certificate: &Certificate, user_from: UserFrom) -> Option<String> {
     }
 }
 
-/// Until when a certificate in DER is valid; `None` where it cannot be read.
+/// The end of a DER certificate's validity; `None` if it cannot be parsed.
 pub(super) fn valid_until(der: &[u8]) -> Option<SystemTime> {
     let read = x509_cert::Certificate::from_der(der).ok()?;
     Some(UNIX_EPOCH + read.tbs_certificate.validity.not_after.to_unix_duration())
 }
 
-/// From when a certificate in DER is valid; `None` where it cannot be read.
+/// The start of a DER certificate's validity; `None` if it cannot be parsed.
 pub(super) fn valid_from(der: &[u8]) -> Option<SystemTime> {
     let read = x509_cert::Certificate::from_der(der).ok()?;
     let since: Duration = read.tbs_certificate.validity.not_before.to_unix_duration();

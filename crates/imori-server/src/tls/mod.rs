@@ -1,5 +1,5 @@
-//! TLS below the protocols: certificates that can be renewed, handshakes that threads beside the cells compute, and
-//! sessions that any turn of a connection's cell reads and writes.
+//! TLS below the protocols: renewable certificates, handshakes computed beside the cells, and sessions that a
+//! connection's cell reads and writes in any of its turns.
 
 mod stream;
 mod handshake;

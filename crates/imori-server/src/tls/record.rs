@@ -1,4 +1,4 @@
-//! The records of TLS that a client sends, told apart without decrypting them.
+//! Finds the boundaries of a client's TLS records without decrypting them.
 
 use std::time::Instant;
 
@@ -13,20 +13,20 @@ const CONTENT_TYPES: std::ops::RangeInclusive<u8> = 20..=23;
 /// Bytes of a record's payload. RFC 5246, 6.2.3: encryption adds at most 2,048 bytes to 2^14.
 const PAYLOAD_BYTES_MAX: usize = (1 << 14) + 2048;
 
-/// The record under way, and how many records without data came.
+/// The record being received, and the number of recent records without data.
 #[derive(Debug, Default)]
 pub(super) struct Record {
     head: [u8; RECORD_HEAD_BYTES],
     head_len: usize,
-    /// Bytes of the payload that have not come.
+    /// Bytes of the payload that are still missing.
     left: usize,
-    /// Records without data in this window of time, such as KeyUpdates.
+    /// Records without data, such as KeyUpdates, in the current window.
     dry: u32,
     window_began: Option<Instant>,
 }
 
 impl Record {
-    /// Gives how many of `bytes` belong to the record under way, and whether they end it.
+    /// Returns how many of `bytes` belong to the current record, and whether they complete it.
     pub(super) fn advance(&mut self, bytes: &[u8]) -> (usize, bool) {
         let mut taken = 0;
         if self.head_len < RECORD_HEAD_BYTES {
@@ -49,7 +49,7 @@ impl Record {
         (taken + payload, self.left == 0)
     }
 
-    /// Takes all of `bytes`; tells whether they end a record, or begin one that no client of TLS sends.
+    /// Consumes `bytes`; whether they complete a record, or start one that no TLS client sends.
     pub(super) fn ends_or_breaks(&mut self, mut bytes: &[u8]) -> bool {
         let mut is_ended = false;
         while !bytes.is_empty() {
@@ -62,7 +62,7 @@ impl Record {
         is_ended || is_broken
     }
 
-    /// Notes a record without data; tells whether there are too many of them (SECURITY LIM-04).
+    /// Counts a record without data; whether there are too many of them (SECURITY LIM-04).
     pub(super) fn is_dry_too_often(&mut self, now: Instant) -> bool {
         let began = *self.window_began.get_or_insert(now);
         if now.duration_since(began) >= TLS_DRY_RECORDS_WINDOW {
@@ -101,7 +101,7 @@ mod tests {
         }
     }
 
-    /// SECURITY LIM-04: a client that sends byte by byte costs a thread beside the cells one step a record.
+    /// SECURITY LIM-04: a client that sends single bytes costs a handshaker one step per record.
     #[test]
     fn a_handshake_goes_on_once_a_record_is_whole_or_cannot_be_one() {
         for (bytes, steps) in [

@@ -1,6 +1,6 @@
-//! A session of TLS as a stream of bytes: one lock, no task of its own, and no byte that waits without a limit.
+//! A TLS session as a byte stream: one lock, no task, and bounded buffers.
 //!
-//! A handshake has led to it; until then its state goes from thread to thread without a lock.
+//! It starts after the handshake, which passes its state from thread to thread without a lock.
 
 use std::cell::RefCell;
 use std::io::{self, ErrorKind, IoSlice, Read as _, Write as _};
@@ -20,41 +20,41 @@ use crate::limits::{TLS_READ_BYTES, TLS_READ_BYTES_MIN};
 use crate::slots::unpoisoned;
 
 thread_local! {
-    /// Bytes that were read and not decrypted: one buffer for all sessions of a thread.
+    /// Receives ciphertext; one buffer for all sessions of a thread.
     static CIPHERTEXT: RefCell<Vec<u8>> = RefCell::new(vec![0; TLS_READ_BYTES]);
 }
 
-/// Lends the thread's buffer for bytes that were read and not decrypted.
+/// Lends the thread's buffer for ciphertext.
 pub(super) fn with_ciphertext<R>(f: impl FnOnce(&mut [u8]) -> R) -> R {
     CIPHERTEXT.with_borrow_mut(|ciphertext| f(ciphertext))
 }
 
-/// The broker's end of a session. Its connection's cell alone uses it.
+/// The broker's end of a session, used only by the connection's cell.
 #[derive(Debug)]
 pub(crate) struct TlsSession {
     socket: Arc<OwnedWriteHalf>,
     state: Mutex<State>,
 }
 
-/// The state of both directions, from the first byte of the handshake on.
+/// The state of both directions, from the start of the handshake.
 #[derive(Debug)]
 pub(super) struct State {
     tls: ServerConnection,
-    /// Bytes of records that came while there was no room for what is in them.
+    /// Records received while there was no room for their data.
     unread: Vec<u8>,
     record: Record,
-    /// The client sends no more data.
+    /// The client will send no more data.
     is_over: bool,
-    /// Our side ends with what is written.
+    /// The broker's side ends after the data already written.
     is_closing: bool,
     is_shut: bool,
     has_failed: bool,
-    /// Wakes the connection's task, which writes what the socket did not take.
+    /// Wakes the connection's task to write what the socket did not take.
     waker: Option<Waker>,
 }
 
 impl TlsSession {
-    /// A session whose handshake is over.
+    /// A session after its handshake.
     pub(super) fn new(socket: Arc<OwnedWriteHalf>, state: State) -> TlsSession {
         TlsSession { socket, state: Mutex::new(state) }
     }
@@ -64,7 +64,7 @@ impl TlsSession {
         self.socket.as_ref().as_ref()
     }
 
-    /// Reads data into `room`; `read` reads the socket. 0 bytes where the client has closed its side.
+    /// Reads data into `room`; `read` reads the socket. Returns 0 once the client has closed its side.
     pub(crate) fn poll_read(
         &self,
         room: &mut [u8],
@@ -90,13 +90,13 @@ impl TlsSession {
         Poll::Ready(Ok(filled))
     }
 
-    /// Encrypts as much as there is room for, and writes that or lets it wait for the socket.
+    /// Encrypts as much as fits, and writes it now or once the socket takes it.
     pub(crate) fn write(&self, pieces: &[IoSlice<'_>]) -> io::Result<usize> {
         let mut state = unpoisoned(self.state.lock());
         if state.is_closing || state.has_failed {
             return Err(ErrorKind::BrokenPipe.into());
         }
-        // Until the socket has taken all that was encrypted, no more is.
+        // Nothing more is encrypted until the socket has taken everything before.
         if !state.flush(&self.socket)? {
             return Err(ErrorKind::WouldBlock.into());
         }
@@ -105,7 +105,7 @@ impl TlsSession {
         Ok(accepted)
     }
 
-    /// Ready once the socket has taken all that was encrypted. The task asks this in each of its turns.
+    /// Ready once the socket has taken all ciphertext. The task polls this in each of its turns.
     pub(crate) fn poll_flush(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         loop {
             {
@@ -121,20 +121,20 @@ impl TlsSession {
         }
     }
 
-    /// Says goodbye behind what is written already, and closes this side. Nothing follows.
+    /// Sends close_notify after the data already written, and closes this side.
     pub(crate) fn close(&self) {
         let mut state = unpoisoned(self.state.lock());
         if !state.is_closing {
             state.is_closing = true;
             state.tls.send_close_notify();
-            // A peer that is gone already needs no goodbye.
+            // A peer that is already gone needs no close_notify.
             let _ = state.flush_or_wake(&self.socket);
         }
     }
 }
 
 impl State {
-    /// The state of a session of which nothing was read or written.
+    /// The state before anything is read or written.
     pub(super) fn new(tls: ServerConnection) -> State {
         State {
             tls,
@@ -148,22 +148,22 @@ impl State {
         }
     }
 
-    /// Tells whether the handshake goes on.
+    /// Whether the handshake is still in progress.
     pub(super) fn is_handshaking(&self) -> bool {
         self.tls.is_handshaking()
     }
 
-    /// The certificate that the client has shown.
+    /// The client's certificate, if it sent one.
     pub(super) fn client_certificate(&self) -> Option<&CertificateDer<'static>> {
         self.tls.peer_certificates().and_then(<[_]>::first)
     }
 
-    /// Goes on with the handshake by these bytes. Those behind its end wait.
+    /// Advances the handshake with these bytes; bytes after its end are kept for the session.
     pub(super) fn take_records(&mut self, bytes: &[u8]) -> Result<(), rustls::Error> {
         self.decrypt(bytes, &mut []).map(drop)
     }
 
-    /// Ready once the socket has all of the handshake that was made.
+    /// Ready once the socket has taken all handshake records.
     pub(super) fn poll_written(
         &mut self,
         socket: &OwnedWriteHalf,
@@ -176,13 +176,13 @@ impl State {
         Poll::Ready(Ok(()))
     }
 
-    /// Decrypts `bytes`, and puts data into `room`; gives how much that is. Records for which there is no room wait.
+    /// Decrypts `bytes` into `room` and returns the amount of data. Keeps records that do not fit.
     fn feed(&mut self, bytes: &[u8], room: &mut [u8], socket: &OwnedWriteHalf) -> io::Result<usize> {
         let fed = self.decrypt(bytes, room);
         if fed.is_err() {
             self.has_failed = true;
         }
-        // Answers of the session itself: tickets, alerts.
+        // Records of TLS itself: tickets, alerts.
         if self.tls.wants_write() {
             self.flush_or_wake(socket)?;
         }
@@ -216,7 +216,7 @@ impl State {
         Ok(filled)
     }
 
-    /// Takes data that is decrypted.
+    /// Moves decrypted data into `room`.
     fn take(&mut self, room: &mut [u8]) -> usize {
         if room.is_empty() || self.tls.is_handshaking() {
             return 0;
@@ -231,7 +231,7 @@ impl State {
         Ok(())
     }
 
-    /// Writes what is encrypted; false where the socket does not take all.
+    /// Writes ciphertext; false if the socket did not take all of it.
     pub(super) fn flush(&mut self, socket: &OwnedWriteHalf) -> io::Result<bool> {
         while self.tls.wants_write() {
             match self.tls.write_tls(&mut SocketWriter(socket)) {
@@ -244,14 +244,14 @@ impl State {
         if self.is_closing && !self.is_shut {
             self.is_shut = true;
             let stream: &TcpStream = socket.as_ref();
-            // A peer that is gone already needs no goodbye.
+            // A peer that is already gone may have shut the socket down.
             let _ = socket2::SockRef::from(stream).shutdown(Shutdown::Write);
         }
         Ok(true)
     }
 }
 
-/// A socket that takes what it can at once.
+/// Writes to a socket without waiting.
 struct SocketWriter<'a>(&'a OwnedWriteHalf);
 
 impl io::Write for SocketWriter<'_> {

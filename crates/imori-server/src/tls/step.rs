@@ -1,4 +1,4 @@
-//! One step of a handshake: the client's records are taken, and the broker's answer is written.
+//! One step of a handshake: processes the client's records and writes the broker's answer.
 
 use std::sync::Weak;
 
@@ -10,35 +10,35 @@ use super::identity;
 use super::session::State;
 use crate::config::UserFrom;
 
-/// Work for a thread beside the cells. A connection has one step at a time under way.
+/// Work for a handshaker. A connection has at most one step in flight.
 pub(super) struct Step {
     pub(super) state: Box<State>,
-    /// Records that came.
+    /// The records received.
     pub(super) bytes: Vec<u8>,
-    /// The socket closes with its connection, also while a step waits.
+    /// Weak, so that the socket closes with its connection while a step waits.
     pub(super) socket: Weak<OwnedWriteHalf>,
     pub(super) user_from: UserFrom,
     pub(super) answer: oneshot::Sender<Outcome>,
 }
 
-/// The session as it is behind a step, with the certificate that the client has shown, or why there is none.
+/// The state after a step with the client's certificate, or the reason for failure.
 pub(super) type Outcome = Result<(Box<State>, Option<Certificate>), HandshakeError>;
 
-/// Why there is no session.
+/// Why a handshake failed.
 #[derive(Debug)]
 pub(crate) enum HandshakeError {
-    /// The client left before it was done.
+    /// The client disconnected.
     Gone,
-    /// The handshake did not come to an end in its time.
+    /// The handshake exceeded its timeout.
     TooLong,
-    /// Too many handshakes waited for a thread.
+    /// Too many handshakes waited for a handshaker.
     GaveWay,
-    /// The client broke the rules, or either side refused the other.
+    /// The client broke the protocol, or either side refused the other.
     Refused(rustls::Error),
 }
 
 impl HandshakeError {
-    /// The fault and how to mend it, for the log; `None` where the client just left.
+    /// The fault and its remedy, for the log; `None` if the client only disconnected.
     pub(crate) fn text(&self) -> Option<String> {
         let error = match self {
             HandshakeError::Gone => return None,
@@ -63,26 +63,26 @@ impl HandshakeError {
 }
 
 impl Step {
-    /// Tells whether the connection is still there.
+    /// Whether the connection still exists.
     pub(super) fn is_awaited(&self) -> bool {
         !self.answer.is_closed()
     }
 
-    /// Does it, and wakes the connection's task.
+    /// Runs the step and wakes the connection's task.
     pub(super) fn run(self) {
         let Step { mut state, bytes, socket, user_from, answer } = self;
         let taken = state.take_records(&bytes);
-        // A client that speaks no TLS would not understand why (SECURITY LIM-04).
+        // A client that does not speak TLS could not read an alert (SECURITY LIM-04).
         let is_answered = !matches!(taken, Err(rustls::Error::InvalidMessage(_)));
         if let Some(socket) = socket.upgrade().filter(|_| is_answered) {
-            // The cell goes on where the socket does not take all, and meets its error.
+            // The cell writes the rest and sees the error, if any.
             let _ = state.flush(&socket);
         }
         let outcome = taken.map_err(HandshakeError::Refused).map(|()| {
             let certificate = state.client_certificate().map(|der| identity::certificate(der, user_from));
             (state, certificate)
         });
-        // A connection that has gone meanwhile is not told.
+        // The connection may have closed meanwhile.
         let _ = answer.send(outcome);
     }
 }

@@ -1,4 +1,4 @@
-//! A connection's bytes, with TLS or without.
+//! A connection's byte stream, with or without TLS.
 
 use std::io::{self, IoSlice};
 use std::net::Shutdown;
@@ -10,17 +10,17 @@ use tokio::net::tcp::OwnedWriteHalf;
 
 use super::session::TlsSession;
 
-/// Both directions of a connection, below WebSocket and protocol.
+/// Both directions of a connection, below WebSocket and the protocol.
 #[derive(Debug, Clone)]
 pub(crate) enum ByteStream {
-    /// The bytes of the socket.
+    /// The socket's bytes.
     Plain(Arc<OwnedWriteHalf>),
-    /// The bytes inside a session of TLS. Its own cell alone uses it.
+    /// The bytes inside a TLS session. Only the connection's cell uses it.
     Tls(Arc<TlsSession>),
 }
 
 impl ByteStream {
-    /// The socket itself.
+    /// The underlying socket.
     pub(crate) fn socket(&self) -> &TcpStream {
         match self {
             ByteStream::Plain(socket) => socket.as_ref().as_ref(),
@@ -28,7 +28,7 @@ impl ByteStream {
         }
     }
 
-    /// Writes as much as there is room for now.
+    /// Writes as much as the stream takes now.
     pub(crate) fn try_write(&self, bytes: &[u8]) -> io::Result<usize> {
         match self {
             ByteStream::Plain(socket) => socket.try_write(bytes),
@@ -36,7 +36,7 @@ impl ByteStream {
         }
     }
 
-    /// Writes of several pieces as much as there is room for now.
+    /// Writes as much of several pieces as the stream takes now.
     pub(crate) fn try_write_vectored(&self, pieces: &[IoSlice<'_>]) -> io::Result<usize> {
         match self {
             ByteStream::Plain(socket) => socket.try_write_vectored(pieces),
@@ -44,7 +44,7 @@ impl ByteStream {
         }
     }
 
-    /// Waits until something can be written.
+    /// Waits until the stream can take more.
     pub(crate) fn poll_writable(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         match self {
             ByteStream::Plain(_) => self.socket().poll_write_ready(cx),
@@ -52,7 +52,7 @@ impl ByteStream {
         }
     }
 
-    /// Waits until the socket has what was written.
+    /// Waits until the socket has taken everything written.
     pub(crate) fn poll_flush(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         match self {
             ByteStream::Plain(_) => Poll::Ready(Ok(())),
@@ -60,7 +60,7 @@ impl ByteStream {
         }
     }
 
-    /// Reads what has come; 0 bytes where the peer has closed its side.
+    /// Reads what has arrived; 0 once the peer has closed its side.
     pub(crate) fn poll_read(&self, cx: &mut Context<'_>, room: &mut [u8]) -> Poll<io::Result<usize>> {
         match self {
             ByteStream::Plain(_) => poll_read_socket(self.socket(), cx, room),
@@ -70,10 +70,10 @@ impl ByteStream {
         }
     }
 
-    /// Closes our side behind all that is written.
+    /// Closes the broker's side after everything written.
     pub(crate) fn shutdown(&self) {
         match self {
-            // A peer that is gone already needs no goodbye.
+            // A peer that is already gone may have shut the socket down.
             ByteStream::Plain(_) => {
                 let _ = socket2::SockRef::from(self.socket()).shutdown(Shutdown::Write);
             }

@@ -1,4 +1,4 @@
-//! Files of TLS that are judged, and certificates that name users.
+//! Verification of TLS files, and certificates that name users.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt as _;
@@ -147,7 +147,7 @@ fn utf8(text: &str) -> DnValue {
     DnValue::Utf8String(text.to_owned())
 }
 
-/// SECURITY AUTH-11: a field is taken as it is, letter by letter, or names nobody.
+/// SECURITY AUTH-11: a field is taken literally, or names no user.
 #[test]
 fn one_field_of_a_certificate_names_a_user() {
     let name = || DnType::CommonName;
