@@ -1,4 +1,4 @@
-//! The limits on connections: how many in all, and how many that have not logged in.
+//! Limits on connections, in all and before login.
 
 use std::collections::{BTreeMap, HashMap};
 use std::net::IpAddr;
@@ -15,10 +15,10 @@ use crate::config::Limits;
 use crate::limits::DESCRIPTORS_KEPT;
 use crate::slots::unpoisoned;
 
-/// A connection that has been silent for so long before its first frame gives way to others (SECURITY LIM-03).
+/// Age at which a connection that has not logged in may be evicted to make room (SECURITY LIM-03).
 const GRACE: Duration = Duration::from_secs(1);
 
-/// The bounds of admission.
+/// The limits of admission.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct AdmissionLimits {
     pub(crate) connections_max: usize,
@@ -27,7 +27,7 @@ pub(crate) struct AdmissionLimits {
 }
 
 impl AdmissionLimits {
-    /// The bounds that a configuration sets.
+    /// The limits that a configuration sets.
     pub(crate) fn of(limits: &Limits) -> AdmissionLimits {
         AdmissionLimits {
             connections_max: limits.connections as usize,
@@ -37,11 +37,11 @@ impl AdmissionLimits {
     }
 }
 
-/// Counts connections.
+/// Counts connections and decides about new ones.
 #[derive(Debug)]
 pub(crate) struct Admission {
     counts: Mutex<Counts>,
-    /// Somebody left or logged in.
+    /// A connection closed or logged in.
     pub(crate) freed: Notify,
 }
 
@@ -49,10 +49,10 @@ pub(crate) struct Admission {
 struct Counts {
     limits: AdmissionLimits,
     connections: usize,
-    /// That descriptors are what is missing was told once.
+    /// Whether it was logged that file descriptors, not the configuration, limit connections.
     has_told_of_descriptors: bool,
     next_ticket: u64,
-    /// Those who have not logged in, the oldest first.
+    /// Connections before login, oldest first.
     waiting: BTreeMap<u64, Waiting>,
     per_source: HashMap<IpAddr, usize>,
 }
@@ -64,25 +64,25 @@ struct Waiting {
     connection: Option<ConnectionId>,
 }
 
-/// The right to be connected; given back by [`Admission::leave`].
+/// Permission to be connected; returned by [`Admission::leave`].
 #[derive(Debug)]
 pub(crate) struct Ticket(u64);
 
 impl Ticket {
-    /// The number of the connection that it admits, the first of which is 1.
+    /// The number of the admitted connection; the first is 1.
     pub(crate) fn number(&self) -> u64 {
         self.0 + 1
     }
 }
 
-/// The decision about a connection that was accepted.
+/// The decision about an accepted socket.
 #[derive(Debug)]
 pub(crate) enum Verdict {
-    /// Come in.
+    /// The connection is admitted.
     Admit(Ticket),
-    /// There is no room; this connection, if any, gives way.
+    /// There is no room; the given connection, if any, is evicted.
     Full(Option<ConnectionId>),
-    /// Too many from this source have not logged in.
+    /// The source has too many connections before login.
     Refuse,
 }
 
@@ -99,13 +99,13 @@ impl Admission {
         Admission { counts: Mutex::new(counts), freed: Notify::new() }
     }
 
-    /// Sets other limits. Those who were admitted stay, and whoever waits for a place knocks again.
+    /// Changes the limits. Admitted connections stay; sockets that wait for room are decided again.
     pub(crate) fn limit(&self, limits: AdmissionLimits) {
         unpoisoned(self.counts.lock()).limits = limits;
         self.freed.notify_waiters();
     }
 
-    /// Judges a newcomer.
+    /// Decides about a new connection.
     pub(crate) fn knock(&self, source: IpAddr, now: Time) -> Verdict {
         let mut counts = unpoisoned(self.counts.lock());
         let descriptors_max = descriptors_max();
@@ -136,20 +136,20 @@ impl Admission {
         Verdict::Admit(Ticket(ticket))
     }
 
-    /// How many were ever admitted.
+    /// Number of connections ever admitted.
     pub(crate) fn admitted(&self) -> u64 {
         unpoisoned(self.counts.lock()).next_ticket
     }
 
-    /// Notes which connection a ticket is for, so that it can be asked to give way.
+    /// Notes the connection of a ticket, so that it can be evicted.
     pub(crate) fn seat(&self, ticket: &Ticket, connection: ConnectionId) {
         if let Some(waiting) = unpoisoned(self.counts.lock()).waiting.get_mut(&ticket.0) {
             waiting.connection = Some(connection);
         }
     }
 
-    /// The connection of a ticket comes from elsewhere than it seemed; false where too many of that source have not
-    /// logged in.
+    /// Moves a ticket to the source that its proxy reports; false if that source has too many connections before
+    /// login.
     pub(crate) fn moved(&self, ticket: &Ticket, source: IpAddr) -> bool {
         let mut counts = unpoisoned(self.counts.lock());
         let of_source = counts.per_source.get(&source).copied().unwrap_or_default();
@@ -163,13 +163,13 @@ impl Admission {
         true
     }
 
-    /// The connection of a ticket has logged in.
+    /// Notes that the connection has logged in.
     pub(crate) fn logged_in(&self, ticket: &Ticket) {
         unpoisoned(self.counts.lock()).no_longer_waiting(ticket);
         self.freed.notify_one();
     }
 
-    /// The connection of a ticket is gone.
+    /// Notes that the connection is closed.
     pub(crate) fn leave(&self, ticket: &Ticket) {
         let mut counts = unpoisoned(self.counts.lock());
         counts.no_longer_waiting(ticket);
@@ -179,7 +179,7 @@ impl Admission {
     }
 }
 
-/// How many connections leave the journal, its files and the monitor their descriptors.
+/// Connections that leave enough file descriptors for the journal, segments and monitor.
 pub(crate) fn descriptors_max() -> usize {
     let limit = getrlimit(Resource::Nofile).current;
     let limit = limit.and_then(|limit| usize::try_from(limit).ok()).unwrap_or(usize::MAX);
@@ -257,7 +257,7 @@ mod tests {
         ticket(admission.knock(REMOTE, now));
     }
 
-    /// SECURITY LIM-03: behind a proxy each client counts for itself.
+    /// SECURITY LIM-03: clients behind a proxy count by their own source.
     #[test]
     fn a_client_behind_a_proxy_has_the_limit_of_its_own_source() {
         let admission = admission(10, 10, 2);

@@ -1,5 +1,5 @@
-//! The facts about the client of a connection and its traffic. The connection's own cell writes them, the
-//! monitor reads them.
+//! What the broker knows about a connection's client, and its traffic. The connection's cell writes this, and the
+//! monitor reads it.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -14,25 +14,25 @@ use crate::config::{ProtocolName, Spoken};
 /// The client of a connection.
 #[derive(Debug)]
 pub(crate) struct Client {
-    /// The number of its connection, which no other has as long as the broker runs.
+    /// The connection's number, unique while the broker runs; 0 for an internal client.
     pub(crate) number: u64,
-    /// `None` until it is agreed on.
+    /// `None` until a protocol is chosen.
     pub(crate) protocol: Option<ProtocolName>,
-    /// The version that the client chose of a protocol that has several.
+    /// The protocol version, if the listener's protocol has several.
     pub(crate) chosen: Option<Spoken>,
     pub(crate) source: SocketAddr,
-    /// The address that it connected to.
+    /// The local address of the connection.
     pub(crate) local: SocketAddr,
     pub(crate) since: Time,
-    /// The facts that the client gave of itself, once it has logged in.
+    /// What the client reported about itself at login.
     pub(crate) facts: ClientFacts,
-    /// When bytes were last written to it.
+    /// When bytes were last written to the client.
     pub(crate) written_at: Time,
     pub(crate) traffic: Arc<Traffic>,
 }
 
 impl Client {
-    /// A client inside the process, in this vhost.
+    /// An internal client in the given vhost.
     pub(crate) fn internal(now: Time, vhost: VhostId) -> Client {
         Client {
             number: 0,
@@ -47,14 +47,13 @@ impl Client {
         }
     }
 
-    /// The protocol that it speaks; `None` before one is agreed on.
+    /// The protocol it speaks; `None` before one is chosen.
     pub(crate) fn spoken(&self) -> Option<Spoken> {
         self.chosen.or_else(|| Spoken::of(self.protocol?))
     }
 }
 
-/// The traffic that came from a client. Its connection's task alone writes it, once a turn, so that counting
-/// costs no more than a few plain stores.
+/// Traffic received from a client. Only the connection's task writes it, once per turn, with plain stores.
 #[derive(Debug, Default)]
 pub(crate) struct Traffic {
     messages: AtomicU64,
@@ -63,7 +62,7 @@ pub(crate) struct Traffic {
 }
 
 impl Traffic {
-    /// Counts what a turn read, and the messages that were in it.
+    /// Adds the messages and bytes that a turn read.
     pub(crate) fn count(&self, messages: u64, bytes: u64, now: Time) {
         add(&self.messages, messages);
         add(&self.bytes, bytes);
@@ -72,23 +71,23 @@ impl Traffic {
         }
     }
 
-    /// Messages that it published.
+    /// Messages published by the client.
     pub(crate) fn messages(&self) -> u64 {
         self.messages.load(Ordering::Relaxed)
     }
 
-    /// Bytes that were read from it.
+    /// Bytes read from the client.
     pub(crate) fn bytes(&self) -> u64 {
         self.bytes.load(Ordering::Relaxed)
     }
 
-    /// When something was last read from it.
+    /// When bytes were last read from the client.
     pub(crate) fn read_at(&self) -> Time {
         Time(self.read_at.load(Ordering::Relaxed))
     }
 }
 
-/// Adds where nobody else writes.
+/// Adds to a counter that only this thread writes.
 fn add(sum: &AtomicU64, more: u64) {
     if more > 0 {
         sum.store(sum.load(Ordering::Relaxed).wrapping_add(more), Ordering::Relaxed);

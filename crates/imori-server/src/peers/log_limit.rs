@@ -1,5 +1,5 @@
-//! The limit on log lines about refused clients: the first of a source in a second, and a few sources in
-//! all. The others are counted, and the count stands in the next line (SECURITY LIM-17).
+//! Limits log lines about refused clients to one per source and second, and a few sources in all. The next line
+//! reports how many were left out (SECURITY LIM-17).
 
 use std::collections::BTreeSet;
 use std::net::IpAddr;
@@ -11,10 +11,10 @@ use imori_core::time::Time;
 use crate::limits::PEER_LOG_LINES_MAX;
 use crate::slots::unpoisoned;
 
-/// How long a source has to wait for its next line.
+/// Time between two lines about one source.
 const WINDOW: Duration = Duration::from_secs(1);
 
-/// Thins out the log lines about clients.
+/// Limits the rate of log lines about clients.
 #[derive(Debug, Default)]
 pub(crate) struct PeerLogLimit(Mutex<Window>);
 
@@ -26,7 +26,7 @@ struct Window {
 }
 
 impl PeerLogLimit {
-    /// Gives how many lines were left out before, if a line about `source` is logged now.
+    /// `Some` if a line about `source` may be logged now, with the number of lines left out before.
     pub(crate) fn admit(&self, source: IpAddr, now: Time) -> Option<u64> {
         let mut window = unpoisoned(self.0.lock());
         if now.since(window.since) >= WINDOW {

@@ -1,4 +1,4 @@
-//! The clients of sockets: their facts, how many may connect, and how often the log tells of those refused.
+//! Clients on sockets: what is known of them, how many may connect, and how often refusals are logged.
 
 pub(crate) mod sums;
 pub(crate) mod client;

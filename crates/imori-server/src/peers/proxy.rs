@@ -1,19 +1,19 @@
-//! The header by which a proxy says for whom it connects: PROXY protocol, version 2.
+//! The header in which a proxy names its client: PROXY protocol, version 2.
 //!
-//! Version 1, a line of text, is not read.
+//! Version 1, a line of text, is not supported.
 
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 
-/// PROXY protocol, 2.2: the bytes that every header begins with.
+/// PROXY protocol, 2.2: the first bytes of every header.
 const SIGNATURE: &[u8; 12] = b"\r\n\r\n\0\r\nQUIT\n";
 
-/// Bytes of a header before its addresses.
+/// Bytes of a header before the addresses.
 const HEAD_BYTES: usize = 16;
 
-/// Bytes of addresses and further facts. More: the header is refused; proxies send a few dozen, and a certificate's name.
+/// Largest addresses and TLVs; a longer header is refused. Proxies send a few dozen bytes and a certificate's name.
 const REST_BYTES_MAX: usize = 2 * 1024;
 
-/// Version 2 and LOCAL: the proxy connects for itself.
+/// Version 2 and LOCAL: the proxy connects on its own behalf.
 const LOCAL: u8 = 0x20;
 
 /// Version 2 and PROXY.
@@ -23,29 +23,29 @@ const PROXIED: u8 = 0x21;
 const TCP4: u8 = 0x11;
 const TCP6: u8 = 0x21;
 
-/// The type of the fact that tells of the client's TLS, and its bit for a connection with TLS.
+/// The TLV about the client's TLS, and its bit for a connection that uses TLS.
 const SSL: u8 = 0x20;
 const SSL_USED: u8 = 1;
 
-/// The client for whom a proxy connects.
+/// The client of a proxy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Proxied {
-    /// Where it connects from; `None` where the proxy connects for itself.
+    /// The client's address; `None` if the proxy connects on its own behalf.
     pub(crate) source: Option<SocketAddr>,
-    /// Whether it speaks TLS with the proxy.
+    /// Whether the client uses TLS towards the proxy.
     pub(crate) is_encrypted: bool,
 }
 
-/// Bytes that are no header of version 2.
+/// The bytes are not a header of version 2.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct NotAHeader;
 
-/// Tells whether bytes begin as a header does, as far as there are any.
+/// Whether the bytes, as far as they go, begin a header.
 pub(crate) fn begins_header(bytes: &[u8]) -> bool {
     !bytes.is_empty() && bytes.iter().zip(SIGNATURE).all(|(byte, expected)| byte == expected)
 }
 
-/// Gives how many bytes the header has whose beginning these are, as far as that is known.
+/// Total length of the header that begins with `bytes`, or the length needed to know it.
 pub(crate) fn header_bytes(bytes: &[u8]) -> Result<usize, NotAHeader> {
     if !bytes.is_empty() && !begins_header(bytes) {
         return Err(NotAHeader);
@@ -59,7 +59,7 @@ pub(crate) fn header_bytes(bytes: &[u8]) -> Result<usize, NotAHeader> {
     }
 }
 
-/// Reads a whole header.
+/// Parses a complete header.
 pub(crate) fn read_header(bytes: &[u8]) -> Result<Proxied, NotAHeader> {
     let (head, rest) = bytes.split_at_checked(HEAD_BYTES).ok_or(NotAHeader)?;
     let [.., command, family, _, _] = head else { return Err(NotAHeader) };
@@ -82,7 +82,7 @@ pub(crate) fn read_header(bytes: &[u8]) -> Result<Proxied, NotAHeader> {
     Ok(Proxied { source: Some(source), is_encrypted: is_encrypted(facts)? })
 }
 
-/// Looks through the facts behind the addresses: type, length, value.
+/// Searches the TLVs after the addresses.
 fn is_encrypted(mut facts: &[u8]) -> Result<bool, NotAHeader> {
     let mut is_encrypted = false;
     while let [kind, high, low, rest @ ..] = facts {
@@ -145,7 +145,7 @@ mod tests {
             for end in 0..bytes.len() {
                 let wanted = header_bytes(&bytes[..end]).expect("as far as it goes it is one");
                 assert!(end < wanted && wanted <= bytes.len(), "{end} of {bytes:?}");
-                // Nobody reads one that is not whole; if somebody did, nothing would break.
+                // Incomplete headers are never parsed; parsing one must still not panic.
                 let _ = read_header(&bytes[..end]);
             }
         }

@@ -1,24 +1,24 @@
-//! Clients that came to the port of another protocol, told by the first bytes that they send.
+//! Recognizes clients of another protocol by their first bytes, to give a hint in the log.
 
 use super::proxy::begins_header;
 use crate::config::{ListenerName, ProtocolName, Service};
 
-/// Bytes by which protocols are told apart.
+/// Bytes needed to tell protocols apart.
 pub(crate) const BYTES_MAX: usize = 9;
 
-/// How requests of HTTP begin.
+/// How HTTP requests begin.
 const HTTP: [&[u8]; 6] = [b"GET ", b"HEAD ", b"POST ", b"PUT ", b"DELETE ", b"OPTIONS "];
 
-/// How clients of STOMP begin.
+/// How STOMP clients begin.
 const STOMP: [&[u8]; 4] = [b"CONNECT\n", b"CONNECT\r\n", b"STOMP\n", b"STOMP\r\n"];
 
-/// How clients of NATS begin that do not wait for the broker's INFO.
+/// How NATS clients begin that do not wait for the broker's INFO.
 const NATS: [&[u8]; 4] = [b"CONNECT {", b"PING\r\n", b"SUB ", b"PUB "];
 
-/// How clients of every version of AMQP begin.
+/// How clients of any AMQP version begin.
 const AMQP: [&[u8]; 1] = [b"AMQP"];
 
-/// A proxy that is not known.
+/// For a proxy that is not configured.
 const PROXY_HINT: &str =
     "it begins with a header of PROXY protocol 2; name the proxy's network in `broker.proxy_from`";
 
@@ -30,7 +30,7 @@ pub(crate) struct FirstBytes {
 }
 
 impl FirstBytes {
-    /// Notes what was read, as long as it is at the beginning.
+    /// Records the first bytes read.
     #[inline]
     pub(crate) fn note(&mut self, read: &[u8]) {
         if self.len < BYTES_MAX {
@@ -39,12 +39,13 @@ impl FirstBytes {
         }
     }
 
-    /// Tells whether they begin TLS.
+    /// Whether they begin a TLS handshake.
     pub(crate) fn is_tls(&self) -> bool {
         self.bytes.get(..self.len).unwrap_or_default().starts_with(&[0x16, 3])
     }
 
-    /// Gives the log a guess at what a refused client speaks, at a port of this protocol; none where it may speak that.
+    /// A guess, for the log, at what a refused client of this listener speaks; `None` if it may be the right
+    /// protocol.
     pub(crate) fn hint(&self, listener: ListenerName) -> Option<&'static str> {
         let first = self.bytes.get(..self.len).unwrap_or_default();
         let begins = |forms: &[&[u8]]| forms.iter().any(|form| first.starts_with(form));
@@ -77,7 +78,7 @@ impl FirstBytes {
 }
 
 impl FirstBytes {
-    /// Gives the log a guess at what a client speaks that does not begin with TLS where it has to.
+    /// A guess at what a client speaks that did not begin TLS at a listener that requires it.
     fn hint_at_tls(&self) -> Option<&'static str> {
         let first = self.bytes.get(..self.len).unwrap_or_default();
         let begins = |forms: &[&[u8]]| forms.iter().any(|form| first.starts_with(form));
@@ -95,7 +96,7 @@ impl FirstBytes {
     }
 }
 
-/// Where a client finds TLS that began it at a listener without.
+/// Where to connect instead, for a client that began TLS at a plain listener.
 fn tls_hint(service: Service) -> &'static str {
     match service {
         Service::Messages(ProtocolName::Stomp) => {

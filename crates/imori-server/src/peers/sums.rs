@@ -1,4 +1,4 @@
-//! The traffic of connections, added up by protocol.
+//! Traffic of connections, summed by protocol.
 
 use std::sync::Mutex;
 
@@ -9,37 +9,37 @@ use super::client::Client;
 use crate::config::Spoken;
 use crate::slots::unpoisoned;
 
-/// Kinds of connections: one a protocol, and those that have not agreed on one.
+/// Kinds of connections: one per protocol, and one for connections without a protocol yet.
 pub(crate) const KINDS: usize = Spoken::ALL.len() + 1;
 
-/// The traffic of some connections.
+/// Traffic of a set of connections.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Sums {
-    /// Connections.
+    /// Number of connections.
     pub(crate) connections: u64,
-    /// Those of them that have published.
+    /// Connections that have published.
     pub(crate) publishers: u64,
-    /// Messages that they published.
+    /// Messages published.
     pub(crate) messages_in: u64,
-    /// Bytes that were read from them.
+    /// Bytes read.
     pub(crate) bytes_in: u64,
-    /// Deliveries to them, of queues, live subscriptions and inboxes.
+    /// Deliveries from queues, live subscriptions and inboxes.
     pub(crate) messages_out: u64,
-    /// Bytes for them.
+    /// Bytes for the clients, written or buffered.
     pub(crate) bytes_out: u64,
     pub(crate) activity: ConnectionActivity,
 }
 
-/// The traffic of some connections of each kind, by [`kind`].
+/// Sums for each kind, indexed by [`kind`].
 pub(crate) type SumsByKind = [Sums; KINDS];
 
-/// The place of a protocol among the kinds.
+/// Index of a protocol in [`SumsByKind`].
 pub(crate) fn kind(protocol: Option<Spoken>) -> usize {
     protocol.map_or(Spoken::ALL.len(), |protocol| protocol as usize)
 }
 
 impl Sums {
-    /// The traffic of one connection, and its kind; `None` for a client inside the process.
+    /// Traffic and kind of one connection; `None` for an internal client.
     pub(crate) fn of(client: &Client, outbound: &Outbound) -> Option<(usize, Sums)> {
         if client.number == 0 {
             return None;
@@ -57,7 +57,7 @@ impl Sums {
         Some((kind(client.spoken()), sums))
     }
 
-    /// Raises what only grows to that of `other` where this is more.
+    /// Raises each sum that never decreases to at least that of `other`.
     pub(crate) fn raise_to(&mut self, other: &Sums) {
         self.connections = self.connections.max(other.connections);
         self.messages_in = self.messages_in.max(other.messages_in);
@@ -67,7 +67,7 @@ impl Sums {
         self.activity.raise_to(&other.activity);
     }
 
-    /// Adds those of others.
+    /// Adds the sums of `other`.
     pub(crate) fn add(&mut self, other: &Sums) {
         self.connections += other.connections;
         self.publishers += other.publishers;
@@ -79,12 +79,12 @@ impl Sums {
     }
 }
 
-/// The traffic of all connections of a cell that are gone.
+/// Traffic of a cell's closed connections.
 #[derive(Debug, Default)]
 pub(crate) struct Gone(Mutex<SumsByKind>);
 
 impl Gone {
-    /// Takes over what a connection did.
+    /// Adds the traffic of a connection that is closing.
     pub(crate) fn add(&self, client: &Client, outbound: &Outbound) {
         if let Some((kind, sums)) = Sums::of(client, outbound)
             && let Some(of_kind) = unpoisoned(self.0.lock()).get_mut(kind)
@@ -93,7 +93,7 @@ impl Gone {
         }
     }
 
-    /// The sums by kind.
+    /// Sums by kind.
     pub(crate) fn sums(&self) -> SumsByKind {
         *unpoisoned(self.0.lock())
     }
