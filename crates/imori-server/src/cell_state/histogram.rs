@@ -1,11 +1,11 @@
-//! How long something took, by classes.
+//! Latency histograms of a cell.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use imori_core::world::Latency;
 
-/// Upper bounds of the classes, in microseconds; longer times are in the last.
+/// Upper bounds of the buckets, in microseconds; longer times fall into one more bucket.
 pub(crate) const BOUNDS_US: [u64; 18] = [
     100,
     250,
@@ -27,7 +27,7 @@ pub(crate) const BOUNDS_US: [u64; 18] = [
     86_400_000_000,
 ];
 
-/// Times of one cell; written by its thread alone.
+/// A latency histogram; only its cell's thread writes it.
 #[derive(Debug, Default)]
 struct Histogram {
     classes: [AtomicU64; BOUNDS_US.len() + 1],
@@ -39,14 +39,14 @@ struct Histogram {
 pub(crate) struct Latencies([Histogram; Latency::ALL.len()]);
 
 impl Latencies {
-    /// Counts a time.
+    /// Adds a measurement.
     pub(crate) fn count(&self, latency: Latency, took: Duration) {
         if let Some(histogram) = self.0.get(latency as usize) {
             histogram.count(took);
         }
     }
 
-    /// Adds the times of a kind to others.
+    /// Adds the histogram of `latency` to `times`.
     pub(crate) fn add_to(&self, latency: Latency, times: &mut Times) {
         if let Some(histogram) = self.0.get(latency as usize) {
             histogram.add_to(times);
@@ -54,17 +54,17 @@ impl Latencies {
     }
 }
 
-/// Times, added up.
+/// Sum of histograms.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub(crate) struct Times {
-    /// How many, by class.
+    /// Measurements per bucket.
     pub(crate) classes: [u64; BOUNDS_US.len() + 1],
-    /// All of them together.
+    /// Total time.
     pub(crate) sum: Duration,
 }
 
 impl Histogram {
-    /// Counts a time.
+    /// Adds a measurement.
     fn count(&self, took: Duration) {
         let micros = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
         let class = BOUNDS_US.partition_point(|bound| *bound < micros);
@@ -74,7 +74,7 @@ impl Histogram {
         self.sum_us.store(self.sum_us.load(Ordering::Relaxed).saturating_add(micros), Ordering::Relaxed);
     }
 
-    /// Adds its times to others.
+    /// Adds this histogram to `times`.
     fn add_to(&self, times: &mut Times) {
         for (sum, class) in times.classes.iter_mut().zip(&self.classes) {
             *sum += class.load(Ordering::Relaxed);

@@ -1,4 +1,4 @@
-//! How busy a cell is.
+//! CPU load of a cell.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -6,16 +6,16 @@ use std::time::Instant;
 
 use crate::slots::unpoisoned;
 
-/// The shortest stretch over which busyness is told anew, in microseconds.
+/// Shortest interval over which the load is measured, in microseconds.
 const STRETCH_MICROS: u64 = 100_000;
 
-/// Measures the time in which a cell's thread was not parked.
+/// Measures the share of time in which a cell's thread was not parked.
 #[derive(Debug)]
 pub(crate) struct Load {
     started: Instant,
-    /// Microseconds parked up to now.
+    /// Total microseconds parked.
     parked: AtomicU64,
-    /// When it parked, plus one; zero while it is awake.
+    /// When the thread parked, plus one; zero while awake.
     parked_since: AtomicU64,
     last: Mutex<Sample>,
 }
@@ -37,14 +37,15 @@ impl Load {
         }
     }
 
-    /// The thread is about to park.
+    /// Notes that the thread is about to park.
     pub(crate) fn park(&self) {
         self.parked_since.store(self.micros() + 1, Ordering::Relaxed);
     }
 
-    /// The thread goes on.
+    /// Notes that the thread is awake.
     pub(crate) fn unpark(&self) {
-        // After what the cell says of its turns, or whoever sees it awake would think it long in one.
+        // `Release` orders this after the pulse's update; otherwise a reader that sees the cell awake could see an
+        // old turn.
         let since = self.parked_since.swap(0, Ordering::Release);
         if since > 0 {
             let parked = self.micros().saturating_sub(since - 1);
@@ -52,12 +53,12 @@ impl Load {
         }
     }
 
-    /// Tells whether the thread is parked.
+    /// Whether the thread is parked.
     pub(crate) fn is_parked(&self) -> bool {
         self.parked_since.load(Ordering::Acquire) > 0
     }
 
-    /// Percent of the last stretch in which the thread was awake.
+    /// Percentage of the last interval in which the thread was awake.
     pub(crate) fn busy_percent(&self) -> u8 {
         let mut last = unpoisoned(self.last.lock());
         let at = self.micros();

@@ -1,4 +1,4 @@
-//! The parts of a cell that other threads see: counters, pulse, load, and whether its turns have ended.
+//! State of a cell that other threads read: counters, pulse, load and completed turns.
 
 pub(crate) mod counters;
 pub(crate) mod histogram;

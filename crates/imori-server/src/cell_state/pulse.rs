@@ -1,42 +1,42 @@
-//! How late a cell comes to its work: measured by itself once a second, and seen from beside while it lasts.
+//! How late a cell runs: measured by the cell once a second, and by other threads while it is late.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use imori_core::time::Time;
 
-/// The times by which other threads judge how late a cell is.
+/// Timestamps by which other threads judge a cell's lag.
 #[derive(Debug, Default)]
 pub(crate) struct Pulse {
-    /// When it last came from one turn to another, or from sleep.
+    /// When a turn last began or the cell last woke.
     boundary: AtomicU64,
-    /// When it wants to be woken next; zero until it has said so.
+    /// When the cell's timer is due; zero if none is set.
     due: AtomicU64,
-    /// How late it was at most since that was last asked for, in microseconds.
+    /// Longest lag since the last whole second, in microseconds.
     late: AtomicU64,
-    /// How late it was at most in the last whole second, in microseconds.
+    /// Longest lag of the last whole second, in microseconds.
     shown: AtomicU64,
 }
 
 impl Pulse {
-    /// A turn begins, or the cell woke.
+    /// Notes that a turn begins or the cell woke.
     pub(crate) fn at_boundary(&self, now: Time) {
         self.boundary.store(now.0, Ordering::Release);
     }
 
-    /// The cell wants to be woken then.
+    /// Notes when the cell's timer is due.
     pub(crate) fn expect(&self, due: Time) {
         self.due.store(due.0, Ordering::Release);
     }
 
-    /// The cell was woken for what it expected.
+    /// Notes that the timer fired, and how late.
     pub(crate) fn woken(&self, now: Time) {
         let late = now.since(Time(self.due.load(Ordering::Acquire)));
         self.due.store(0, Ordering::Release);
         self.note(late);
     }
 
-    /// How late the cell is now: behind its timer, or in one turn for so long.
+    /// Current lag: the time past the timer, or spent in the current turn.
     pub(crate) fn lag(&self, now: Time, is_parked: bool) -> Duration {
         let due = self.due.load(Ordering::Acquire);
         let behind = if due == 0 { Duration::ZERO } else { now.since(Time(due)) };
@@ -44,18 +44,18 @@ impl Pulse {
         if is_parked || boundary == Time::default() { behind } else { behind.max(now.since(boundary)) }
     }
 
-    /// Notes how late the cell was at one look; the greatest lateness is kept.
+    /// Records a lag; only the longest is kept.
     pub(crate) fn note(&self, late: Duration) {
         let micros = u64::try_from(late.as_micros()).unwrap_or(u64::MAX);
         self.late.fetch_max(micros, Ordering::Relaxed);
     }
 
-    /// A second is over.
+    /// Ends a second of measurement.
     pub(crate) fn end_second(&self) {
         self.shown.store(self.late.swap(0, Ordering::Relaxed), Ordering::Relaxed);
     }
 
-    /// How late it was at most in the last whole second and since then.
+    /// Longest lag in the last whole second and since then.
     pub(crate) fn latest(&self) -> Duration {
         let micros = self.shown.load(Ordering::Relaxed).max(self.late.load(Ordering::Relaxed));
         Duration::from_micros(micros)

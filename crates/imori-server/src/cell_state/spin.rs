@@ -1,4 +1,4 @@
-//! A cell may look for more to do for a moment before it sleeps: to be woken takes longer than an answer.
+//! Lets a cell poll for new work for a moment before it sleeps, because a wake-up takes longer than a reply.
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -17,12 +17,12 @@ pub(crate) struct Spin {
 }
 
 impl Spin {
-    /// Nothing is spun where the span is zero.
+    /// Spins for `span` after each turn; zero disables spinning.
     pub(crate) fn new(span: Duration) -> Spin {
         Spin { span, until: Cell::default(), is_on: Cell::new(false), begins: Arc::new(Notify::new()) }
     }
 
-    /// A turn has ended: there may be more to do soon.
+    /// Starts or extends the spin after a turn.
     #[inline]
     pub(crate) fn begin(&self, now: Time) {
         if self.span.is_zero() {
@@ -34,12 +34,12 @@ impl Spin {
         }
     }
 
-    /// Gives the notification that a spin begins.
+    /// The notification that a spin begins.
     pub(crate) fn begins(&self) -> Arc<Notify> {
         Arc::clone(&self.begins)
     }
 
-    /// Tells whether to look once more.
+    /// Whether to poll once more.
     pub(crate) fn goes_on(&self, now: Time) -> bool {
         let goes_on = now < self.until.get();
         self.is_on.set(goes_on);

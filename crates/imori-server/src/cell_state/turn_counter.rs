@@ -1,8 +1,8 @@
-//! Whether a cell has ended what it was at.
+//! Lets other threads see when a cell has ended its turn.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// The turns of a cell, as others see them.
+/// Counts a cell's turns, for other threads.
 #[derive(Debug, Default)]
 pub struct TurnCounter {
     count: AtomicU64,
@@ -10,22 +10,22 @@ pub struct TurnCounter {
 }
 
 impl TurnCounter {
-    /// The cell is between two turns.
+    /// Notes that the cell is between two turns.
     pub fn pass(&self) {
         self.count.fetch_add(1, Ordering::SeqCst);
     }
 
-    /// The cell sleeps, or does not any more.
+    /// Notes that the cell is going to sleep or has woken.
     pub fn park(&self, is_parked: bool) {
         self.is_parked.store(is_parked, Ordering::SeqCst);
     }
 
-    /// How often it was between two turns.
+    /// Number of turns so far.
     pub fn count(&self) -> u64 {
         self.count.load(Ordering::SeqCst)
     }
 
-    /// Tells whether it has ended the turn in which it was at this count.
+    /// Whether the turn that was current at `count` has ended.
     pub fn has_passed(&self, count: u64) -> bool {
         self.is_parked.load(Ordering::SeqCst) || self.count() != count
     }
