@@ -1,4 +1,4 @@
-//! A connection's task on its cell's runtime: its turns run on a socket and a timer, which wake it.
+//! A connection's task on its cell's runtime: runs the turns of a socket and a timer.
 
 use std::future::poll_fn;
 use std::io;
@@ -32,7 +32,7 @@ use crate::tls::{ByteStream, Established, HandshakeError, TlsHandshake};
 use crate::turn::{Link, Signal, Signals, Task, flush};
 use crate::websocket::{Opened, WebSocketStream, open};
 
-/// Takes a connection over and serves it on this cell.
+/// Starts to serve an accepted connection on this cell.
 pub(crate) fn serve(accepted: Accepted) {
     let Accepted { stream, listener, ticket } = accepted;
     Cell::current(|cell| match Served::new(cell, stream, listener, ticket.number()) {
@@ -54,7 +54,7 @@ pub(crate) fn serve(accepted: Accepted) {
     });
 }
 
-/// A connection that is served.
+/// A connection being served.
 struct Served {
     ids: Ids,
     listener: ListenerKind,
@@ -62,13 +62,13 @@ struct Served {
     socket: Socket,
     traffic: Arc<Traffic>,
     has_waker: bool,
-    /// Its transport is of no more use, and what it had is given back.
+    /// The transport is finished and its resources are released.
     is_over: bool,
-    /// The connection is in a turn that has not ended, or that ended in a panic.
+    /// Whether a turn is in progress, or ended in a panic.
     is_in_turn: bool,
 }
 
-/// Which connection it is.
+/// Identity of a connection.
 struct Ids {
     id: ConnectionId,
     number: u64,
@@ -96,7 +96,7 @@ impl Served {
         let Some(handle) = cell.shared.cell(cell.id) else {
             return Ok(None);
         };
-        // Before TLS nothing is to be said in any protocol.
+        // Nothing of the protocol may be sent before TLS.
         let protocol = listener.protocol().filter(|_| !listener.name.is_tls);
         let key = handle.connections.insert(|key| {
             let id = ConnectionId { cell: cell.id, slot: key.slot, generation: key.generation };
@@ -162,12 +162,12 @@ impl Served {
         Ok(Some(served))
     }
 
-    /// The first stage of a client.
+    /// The first stage after the PROXY header, if any.
     fn first_stage(&mut self, cell: &Cell) -> io::Result<Stage> {
         if self.listener.name.is_tls { self.handshake(cell) } else { Ok(self.begin(cell, None)) }
     }
 
-    /// A proxy has said for whom it connects, or something else.
+    /// Continues after a PROXY header, or ends the connection if there is none.
     fn proxied(&mut self, cell: &Cell, header: Option<Result<Proxied, NotAHeader>>) -> Option<Stage> {
         let Ok(Proxied { source, is_encrypted }) = header? else {
             let text = "`broker.proxy_from` names its network, and it does not begin with PROXY protocol 2";
@@ -187,7 +187,7 @@ impl Served {
         self.first_stage(cell).ok()
     }
 
-    /// The first stage behind TLS, or without it.
+    /// The first stage after TLS, or without TLS.
     fn begin(&self, cell: &Cell, certificate: Option<Certificate>) -> Stage {
         let Some(protocol) = self.listener.protocol() else {
             let policy = Arc::clone(&cell.settings().upgrade_policy);
@@ -204,7 +204,7 @@ impl Served {
         }
     }
 
-    /// Begins TLS: all that comes and goes from here on is inside.
+    /// Starts a TLS handshake; everything sent and received from here on is inside TLS.
     fn handshake(&mut self, cell: &Cell) -> io::Result<Stage> {
         let settings = cell.settings();
         let acceptor = settings.tls.as_ref().ok_or(io::ErrorKind::Unsupported)?;
@@ -214,7 +214,7 @@ impl Served {
         Ok(Stage::Handshake(Handshake { tls: Box::new(tls), until, greeted: None }))
     }
 
-    /// A sleep for so long, but not beyond the time to log in.
+    /// A timer of length `time` that ends no later than the login timeout.
     fn until(&self, cell: &Cell, time: Duration) -> Pin<Box<Sleep>> {
         let login = self.ids.since.after(cell.settings().config.limits.login_timeout_s.duration());
         let end = cell.now().after(time).min(login);
@@ -256,7 +256,7 @@ impl Served {
     fn transport_turn(&mut self, cell: &Cell, cx: &mut Context<'_>) -> Poll<()> {
         let id = self.ids.id;
         if !matches!(self.stage, Stage::Speaking(_)) {
-            // Whoever is told anything before it has a protocol is told to go, but to write what it is greeted with.
+            // Before the connection has a task, any signal but a write of the greeting ends it.
             if self.ids.signals.has_other_than(Signal::Write) {
                 return Poll::Ready(());
             }
@@ -265,13 +265,13 @@ impl Served {
             }
         }
         if let Some(session) = &self.socket.tls {
-            // An error is met by the next read, too.
+            // The next read reports the error too.
             let _ = session.poll_flush(cx);
         }
         let Stage::Speaking(task) = &mut self.stage else {
             return Poll::Ready(());
         };
-        // Whatever the cell takes in during the turn is of this client.
+        // Everything published during this turn comes from this client.
         let published = cell.published();
         let poll = task.poll(cell, &mut SocketTurn { id, socket: &mut self.socket, cell, cx });
         let bytes = mem::take(&mut self.socket.bytes_read);
@@ -283,7 +283,7 @@ impl Served {
         poll
     }
 
-    /// Goes from stage to stage until the connection speaks its protocol; false where it does not come to that.
+    /// Advances the stages until the connection speaks its protocol; false if it ends before.
     fn poll_stages(&mut self, cell: &Cell, cx: &mut Context<'_>) -> Poll<bool> {
         loop {
             let next = match &mut self.stage {
@@ -294,7 +294,7 @@ impl Served {
                     self.proxied(cell, header)
                 }
                 Stage::StartTls(_, until) => {
-                    // All of the greeting goes before TLS.
+                    // The whole greeting is written before TLS.
                     flush(cell, self.ids.id);
                     while self.ids.signals.take(Signal::Write) {
                         if ready!(self.socket.stream().poll_writable(cx)).is_err() {
@@ -321,7 +321,7 @@ impl Served {
         }
     }
 
-    /// A client that was greeted has begun TLS, or something else.
+    /// Continues with what a greeted client has chosen: TLS or not.
     fn start_tls_chosen(&mut self, cell: &Cell, chose: Chose) -> Option<Stage> {
         let stage = mem::replace(&mut self.stage, Stage::Accepted);
         let Stage::StartTls(task, until) = stage else { return None };
@@ -348,7 +348,7 @@ impl Served {
         }
     }
 
-    /// A handshake is over; gives the stage that follows where it led to a session.
+    /// Continues after a handshake; returns the next stage if it succeeded.
     fn shaken(&mut self, cell: &Cell, outcome: Result<Established, HandshakeError>) -> Option<Stage> {
         let stage = mem::replace(&mut self.stage, Stage::Accepted);
         let Stage::Handshake(Handshake { greeted, .. }) = stage else { return None };
@@ -383,7 +383,7 @@ impl Served {
         })
     }
 
-    /// A request was answered; gives the task where it was granted.
+    /// Continues after the request for a WebSocket; returns the task if it was granted.
     fn opened(&mut self, cell: &Cell, opened: Opened) -> Option<Task> {
         let (protocol, early) = match opened {
             Opened::Upgraded { protocol, early } => (protocol, early),
@@ -413,7 +413,7 @@ impl Served {
         Some(self.task(cell, protocol, certificate))
     }
 
-    /// The task of a connection whose protocol is known. Its time to log in began when it was accepted.
+    /// Creates the task of a connection whose protocol is known. Its login timeout runs since it was accepted.
     fn task(&self, cell: &Cell, protocol: ProtocolName, certificate: Option<Certificate>) -> Task {
         let ids = &self.ids;
         let is_loopback = cell.settings().config.insecure_dev || is_loopback(ids.source.ip());
@@ -432,7 +432,7 @@ impl Served {
 }
 
 impl Drop for Served {
-    /// However it ended: what it had goes back.
+    /// Releases the connection's resources, however it ended.
     fn drop(&mut self) {
         Cell::current(|cell| {
             if self.is_in_turn {

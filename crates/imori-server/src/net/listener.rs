@@ -1,4 +1,4 @@
-//! Connections come in, and are given to a cell.
+//! Accepts connections and assigns each to a cell.
 
 use std::io;
 use std::net::{SocketAddr, TcpListener};
@@ -17,14 +17,14 @@ use crate::peers::admission::{Ticket, Verdict};
 use crate::shared::{Accepted, Arrival, CellHandle, ListenerKind, Phase, Shared};
 use crate::turn::Signal;
 
-/// How long accepting waits for a place before it looks again who may give way.
+/// How long to wait for room before checking again whether a connection can be evicted.
 const PLACE_PATIENCE: Duration = Duration::from_millis(250);
 
-/// Opens a listening socket; gives it and the address with the port that was taken for port 0.
+/// Opens a listening socket. Returns it with its address, in which port 0 is replaced by the real one.
 pub(crate) fn bind(address: ListenAddress) -> io::Result<(TcpListener, SocketAddr)> {
     let socket = Socket::new(Domain::for_address(address.0), Type::STREAM, Some(Transport::TCP))?;
     if address.0.is_ipv6() {
-        // Each address is listened on by itself: `[::]` takes no IPv4 connections in disguise.
+        // Each address is bound separately: `[::]` does not accept IPv4.
         socket.set_only_v6(true)?;
     }
     socket.set_reuse_address(true)?;
@@ -36,7 +36,7 @@ pub(crate) fn bind(address: ListenAddress) -> io::Result<(TcpListener, SocketAdd
     Ok((socket, bound))
 }
 
-/// Takes connections in until the broker stops.
+/// Accepts connections until the broker stops.
 pub(crate) async fn accept(socket: TcpListener, listener: ListenerKind, shared: Arc<Shared>) {
     let socket = match tokio::net::TcpListener::from_std(socket) {
         Ok(socket) => socket,
@@ -56,9 +56,9 @@ pub(crate) async fn accept(socket: TcpListener, listener: ListenerKind, shared: 
                     hand_over(&shared, stream, listener, ticket);
                 }
             }
-            // Another listener takes its place.
+            // The socket was shut down because another listener takes its place.
             Err(error) if error.kind() == io::ErrorKind::InvalidInput => return,
-            // Most often the process has no descriptor left; one becomes free when somebody leaves.
+            // Most likely the process is out of file descriptors; one is freed when a connection closes.
             Err(error) => {
                 if !is_logged {
                     warn!(%error, "connections cannot be accepted");
@@ -70,7 +70,7 @@ pub(crate) async fn accept(socket: TcpListener, listener: ListenerKind, shared: 
     }
 }
 
-/// Waits for a place for a newcomer; `None` where there is none for its source.
+/// Waits for room for a new connection; `None` if its source is refused.
 async fn admit(shared: &Shared, source: SocketAddr) -> Option<Ticket> {
     loop {
         match shared.admission.knock(source.ip().to_canonical(), shared.clock.now()) {
@@ -81,7 +81,7 @@ async fn admit(shared: &Shared, source: SocketAddr) -> Option<Ticket> {
             }
             Verdict::Full(gives_way) => {
                 gives_way.into_iter().for_each(|connection| shared.signal(connection, Signal::Evict));
-                // Whether a place became free or not, the next knock tells.
+                // The next attempt shows whether room became free.
                 let _ = timeout(PLACE_PATIENCE, shared.admission.freed.notified()).await;
             }
         }
@@ -101,8 +101,8 @@ fn hand_over(shared: &Shared, stream: TcpStream, listener: ListenerKind, ticket:
     }
 }
 
-/// The first cell until it is busy, then the least busy one. A wake-up of another core costs more than all
-/// else in a round trip.
+/// Returns the first cell until it is busy, then the least busy one. Waking another core costs more than the rest of
+/// a round trip.
 fn least_busy(shared: &Shared) -> Option<&CellHandle> {
     let busy_percent = shared.settings.load().config.cells.busy_percent;
     let cells = shared.cells.get()?;

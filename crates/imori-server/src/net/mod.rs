@@ -1,4 +1,4 @@
-//! Sockets: how they are accepted, secured, read and written, and which of them are cut for reading nothing.
+//! Sockets: accepting, securing, reading and writing them, and closing those that stop reading.
 
 pub(crate) mod listener;
 pub(crate) mod connection;

@@ -1,4 +1,4 @@
-//! A TCP socket and a timer during a connection's turn, with or without a WebSocket on it.
+//! A TCP socket and a timer during a connection's turn, with or without TLS and WebSocket.
 
 use std::future::Future;
 use std::io::{self, ErrorKind};
@@ -28,27 +28,27 @@ use crate::tls::{ByteStream, TlsSession};
 use crate::turn::Transport;
 use crate::websocket::WebSocketStream;
 
-/// The transport of a connection: its socket, its timer and its place among the admitted.
+/// A connection's transport: its socket, its timer and its admission ticket.
 pub(crate) struct Socket {
     pub(crate) reader: OwnedReadHalf,
     pub(crate) writer: Arc<OwnedWriteHalf>,
-    /// The session of TLS, where there is one.
+    /// The TLS session, if any.
     pub(crate) tls: Option<Arc<TlsSession>>,
-    /// A proxy speaks TLS with the client.
+    /// Whether the client speaks TLS with the proxy.
     pub(crate) is_proxied_tls: bool,
     pub(crate) source: SocketAddr,
-    /// The layer that undoes WebSocket frames, where the connection is a WebSocket.
+    /// The WebSocket layer, if the connection is a WebSocket.
     pub(crate) websocket: Option<Box<WebSocketStream>>,
     pub(crate) ticket: Option<Ticket>,
     pub(crate) timer: Option<Pin<Box<Sleep>>>,
     pub(crate) timer_at: Option<Time>,
-    /// Ready when the peer is gone; there is one once the connection was not read for the memory alarm.
+    /// Resolves when the peer is gone; created once a memory alarm stops the reading.
     pub(crate) gone: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
-    /// Bytes that this turn has read.
+    /// Bytes read in this turn.
     pub(crate) bytes_read: u64,
-    /// The client has logged in during this turn.
+    /// Whether the client logged in during this turn.
     pub(crate) has_logged_in: bool,
-    /// The listener that it came to.
+    /// The listener that accepted it.
     pub(crate) listener: ListenerName,
     pub(crate) first: FirstBytes,
 }
@@ -174,7 +174,7 @@ impl SocketTurn<'_, '_> {
         Poll::Ready(bytes)
     }
 
-    /// Reads behind what a buffer holds; gives how much, and for how much there was room.
+    /// Reads into a buffer's free space; returns the bytes read and the space there was.
     fn poll_read_into(&mut self, buffer: &mut BytesMut) -> Poll<(usize, usize)> {
         let (before, room) = (buffer.len(), buffer.capacity() - buffer.len());
         if self.socket.tls.is_some() {
@@ -206,7 +206,8 @@ impl SocketTurn<'_, '_> {
         self.decode(room.get_mut(..bytes).unwrap_or_default(), was_full)
     }
 
-    /// Undoes the frames in what was read. A client that breaks their rules is told so behind what is on its way.
+    /// Decodes WebSocket frames in place. A client that breaks the protocol is told after everything already queued
+    /// for it.
     fn decode(&mut self, bytes: &mut [u8], was_full: bool) -> Poll<usize> {
         if bytes.is_empty() {
             return Poll::Ready(0);
@@ -218,7 +219,7 @@ impl SocketTurn<'_, '_> {
             Ok(decoded) => self.come_back_unless_ready(decoded),
             Err(violation) => {
                 self.socket.log_refusal(self.cell, "connection cut", &violation.to_string());
-                // It ends once what is on its way is written, and the task is told so.
+                // The connection ends once its output is written; that also notifies the task.
                 self.cell.with_outbound(self.id, Outbound::finish);
                 Poll::Pending
             }
@@ -233,7 +234,7 @@ impl SocketTurn<'_, '_> {
     }
 }
 
-/// Reads the socket itself.
+/// Reads the plain socket.
 pub(super) fn poll_read_socket(
     reader: &mut OwnedReadHalf,
     cx: &mut Context<'_>,
@@ -245,7 +246,7 @@ pub(super) fn poll_read_socket(
 }
 
 impl Socket {
-    /// Both directions, inside TLS where that is spoken.
+    /// Both directions, through TLS if it is in use.
     pub(crate) fn stream(&self) -> ByteStream {
         match &self.tls {
             Some(session) => ByteStream::Tls(Arc::clone(session)),
@@ -253,7 +254,7 @@ impl Socket {
         }
     }
 
-    /// Logs that a client was refused something, or is cut, unless there is too much of that.
+    /// Logs that a client was refused or cut, rate-limited.
     pub(crate) fn log_refusal(&self, cell: &Cell, message: &'static str, text: &str) {
         let source = self.source;
         let Some(folded) = cell.shared.peer_log_limit.admit(source.ip().to_canonical(), cell.now()) else {
@@ -263,7 +264,7 @@ impl Socket {
         warn!(%source, cid = self.cid(), reason = message, text, hint, folded, "client was refused");
     }
 
-    /// Logs that something a client asked for has no effect, unless there is too much of that.
+    /// Logs that something a client asked for has no effect, rate-limited.
     fn log_ignored(&self, cell: &Cell, message: &'static str, text: &str) {
         let source = self.source;
         let Some(folded) = cell.shared.peer_log_limit.admit(source.ip().to_canonical(), cell.now()) else {
@@ -272,24 +273,24 @@ impl Socket {
         warn!(%source, cid = self.cid(), reason = message, text, folded, "client asked for what has no effect");
     }
 
-    /// The number of the connection, as `/connz` has it.
+    /// The connection's number, as in `/connz`.
     fn cid(&self) -> Option<u64> {
         self.ticket.as_ref().map(Ticket::number)
     }
 }
 
-/// Waits until the socket meets an error: what came before stays unread.
+/// Waits for an error on the socket, without reading what arrived before.
 async fn gone(writer: Arc<OwnedWriteHalf>) {
-    // That it cannot be waited for means that it is gone, too.
+    // If waiting fails, the socket is gone too.
     let _ = writer.ready(Interest::ERROR).await;
 }
 
-/// Lets the task have another turn when the others that can go on have had one.
+/// Schedules another turn after other ready tasks had theirs.
 ///
-/// Its waker would not do. The runtime would go on with the tasks that are ready, and ask only after dozens
-/// of turns for what has come for others.
+/// Waking the task itself would not do: the runtime would run the ready tasks again, and poll for I/O only after
+/// dozens of turns.
 pub(crate) fn come_back_after_others(cx: &mut Context<'_>) {
     let mut others_first = pin!(tokio::task::yield_now());
-    // It is pending, and that is all that is wanted of it.
+    // The future is pending now; polling it has scheduled the wake-up.
     let _ = others_first.as_mut().poll(cx);
 }

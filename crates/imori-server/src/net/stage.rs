@@ -1,4 +1,4 @@
-//! How far a connection has come before it speaks its protocol.
+//! The stages of a connection before it speaks its protocol.
 
 use std::future::Future as _;
 use std::pin::Pin;
@@ -15,7 +15,7 @@ use crate::tls::{Established, HandshakeError, Handshakers, TlsHandshake};
 use crate::turn::Task;
 use crate::websocket::Opening;
 
-/// The first byte of a record of TLS in which a handshake begins: RFC 8446, 5.1.
+/// RFC 8446, 5.1: the content type of a handshake record.
 const HANDSHAKE: u8 = 22;
 
 /// How far a connection has come.
@@ -28,22 +28,22 @@ const HANDSHAKE: u8 = 22;
 ///      └─────────► StartTls ───────────────────┘
 /// ```
 pub(super) enum Stage {
-    /// Nothing is begun.
+    /// Nothing has begun.
     Accepted,
-    /// A proxy says for whom it connects.
+    /// The header of a proxy is being read.
     Proxied(ProxyHeader),
-    /// The client was greeted and may begin TLS, until then.
+    /// The client was greeted, and may begin TLS until the timer ends.
     StartTls(Task, Pin<Box<Sleep>>),
-    /// The handshake of TLS is under way.
+    /// The TLS handshake is in progress.
     Handshake(Handshake),
-    /// The WebSocket's opening handshake is under way; the client has shown this certificate.
+    /// The WebSocket's opening handshake is in progress; the client may have shown a certificate.
     Opening(Option<Certificate>, Opening),
     /// The connection speaks its protocol.
     Speaking(Task),
 }
 
 impl Stage {
-    /// The task, where there is one.
+    /// The connection's task, if it exists yet.
     pub(super) fn task(&mut self) -> Option<&mut Task> {
         match self {
             Stage::StartTls(task, _) | Stage::Speaking(task) => Some(task),
@@ -53,20 +53,20 @@ impl Stage {
     }
 }
 
-/// A header of PROXY protocol that is being read, and not a byte behind it.
+/// A PROXY header being read; nothing after it is read.
 pub(super) struct ProxyHeader {
     bytes: Vec<u8>,
-    /// The end of its time.
+    /// The timeout.
     until: Pin<Box<Sleep>>,
 }
 
 impl ProxyHeader {
-    /// A header of which nothing was read.
+    /// A header of which nothing has been read.
     pub(super) fn new(until: Pin<Box<Sleep>>) -> ProxyHeader {
         ProxyHeader { bytes: Vec::new(), until }
     }
 
-    /// Reads on; ready once the header is whole, or there is none: `None` where the proxy left or took too long.
+    /// Reads on; ready once the header is complete or invalid. `None` if the proxy disconnected or timed out.
     pub(super) fn poll(
         &mut self,
         reader: &mut OwnedReadHalf,
@@ -93,17 +93,17 @@ impl ProxyHeader {
     }
 }
 
-/// A handshake of TLS.
+/// A TLS handshake in progress.
 pub(super) struct Handshake {
     pub(super) tls: Box<TlsHandshake>,
-    /// The end of its time.
+    /// The timeout.
     pub(super) until: Pin<Box<Sleep>>,
-    /// The task of a client that was greeted before.
+    /// The task of a client that was greeted before TLS.
     pub(super) greeted: Option<Task>,
 }
 
 impl Handshake {
-    /// Goes on; ready once there is a session, or there is none.
+    /// Advances the handshake; ready once it succeeded or failed.
     pub(super) fn poll(
         &mut self,
         handshakers: &Handshakers,
@@ -122,18 +122,18 @@ impl Handshake {
     }
 }
 
-/// The way in which a client that was greeted goes on.
+/// How a greeted client continues.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Chose {
     /// With TLS.
     Tls,
-    /// Without.
+    /// Without TLS.
     Plain,
-    /// Not at all, in the time that it had.
+    /// Not at all: it disconnected or timed out.
     Nothing,
 }
 
-/// Finds out how a client goes on, without taking what it sends.
+/// Peeks at the client's first byte to see whether it begins TLS.
 pub(super) fn poll_start_tls(
     reader: &mut OwnedReadHalf,
     until: Pin<&mut Sleep>,

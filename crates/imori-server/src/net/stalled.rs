@@ -1,6 +1,6 @@
-//! Connections that read nothing while memory is short are closed.
+//! Closes connections that do not read while memory is short.
 //!
-//! Publishers wait for the memory that such a connection holds, and nothing else would ever free it.
+//! Publishers wait for the memory that such a connection holds, and nothing else would free it.
 
 use std::collections::HashMap;
 
@@ -13,7 +13,7 @@ use tokio::time::sleep;
 use crate::cell::Cell;
 use crate::limits::{STALL_BYTES_MIN, STALL_LOOK, STALL_MAX};
 
-/// Looks at this cell's connections for as long as there is a memory alarm, whenever there is one.
+/// Checks this cell's connections during every memory alarm.
 pub(crate) async fn cut_stalled_for_ever() {
     let Some(mut alarm) = Cell::current(|cell| cell.shared.alarm.subscribe()) else {
         return;
@@ -31,7 +31,7 @@ pub(crate) async fn cut_stalled_for_ever() {
     }
 }
 
-/// The connections that took nothing, each with what it had taken by then and since when.
+/// Connections without progress: the bytes each had taken, and since when.
 #[derive(Debug, Default)]
 struct Stalled(HashMap<ConnectionId, (u64, Time)>);
 
@@ -63,7 +63,7 @@ impl Stalled {
     }
 }
 
-/// Gives how many bytes a connection has taken, if many more wait for it.
+/// Bytes a connection has taken, if many more wait for it.
 fn stuck_at(outbound: &Outbound) -> Option<u64> {
     (!outbound.is_ended() && outbound.unsent() >= STALL_BYTES_MIN).then(|| outbound.written_bytes())
 }
