@@ -1,4 +1,4 @@
-//! Frames of a client, undone where they were read: their payload moves to the front of the buffer.
+//! Decodes a client's frames in place: the payload moves to the front of the buffer.
 
 use std::fmt;
 use std::io::Cursor;
@@ -14,70 +14,70 @@ const HEADER_BYTES_MAX: usize = 14;
 /// RFC 6455, 5.5: bytes of a control frame's payload.
 const CONTROL_BYTES_MAX: u64 = 125;
 
-/// Where the client's stream of frames has come to.
+/// State of decoding a client's frames.
 #[derive(Debug)]
 pub(super) struct Decoder {
     message_bytes_max: u64,
-    /// The bytes of a header that is not whole.
+    /// Bytes of an incomplete header.
     header: Vec<u8>,
     frame: Option<Frame>,
-    /// The message that other fragments belong to.
+    /// The message to which further fragments belong.
     message: Option<Message>,
-    /// Whether the last message was of text.
+    /// Whether the current or last message is text.
     is_text: bool,
     utf8: Utf8,
-    /// The bytes of a control frame that is not whole.
+    /// Bytes of an incomplete control frame.
     control: Vec<u8>,
     is_closed: bool,
 }
 
-/// A frame under way.
+/// A frame being received.
 #[derive(Debug)]
 struct Frame {
     kind: OpCode,
     is_final: bool,
     left: u64,
-    /// Begins with the byte that is next.
+    /// Rotated so that it starts with the mask of the next byte.
     mask: [u8; 4],
 }
 
-/// A message under way.
+/// A message being received.
 #[derive(Debug, Clone, Copy)]
 struct Message {
     is_text: bool,
     bytes: u64,
 }
 
-/// A control frame that asks something of the WebSocket itself.
+/// A control frame that needs a reaction.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum ControlFrame {
-    /// The client asks for a pong with these bytes.
+    /// The client asks for a pong with this payload.
     Ping(Vec<u8>),
-    /// The client closes, and says why or not. Nothing follows.
+    /// The client closes, perhaps with a code. Nothing follows.
     Close(Option<u16>),
 }
 
-/// A fault in a client's frames for which the connection is closed.
+/// A protocol violation that ends the connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Violation {
     /// A frame without a mask.
     Unmasked,
-    /// A bit or a kind of frame that nobody agreed on.
+    /// A reserved bit or opcode; no extension is negotiated.
     Reserved,
-    /// A control frame that is long or in fragments.
+    /// A control frame that is too long or fragmented.
     Control,
-    /// A fragment of no message, or a message within another.
+    /// A fragment without a message, or a message within another.
     Fragment,
-    /// A message beyond the limit.
+    /// A message longer than the limit.
     TooLong,
     /// Text that is not UTF-8.
     NotUtf8,
-    /// A close frame that cannot be read.
+    /// A malformed close frame.
     Close,
 }
 
 impl Decoder {
-    /// A decoder for a client that has sent nothing; its messages have `message_bytes_max` at most.
+    /// Creates a decoder for messages of at most `message_bytes_max`.
     pub(super) fn new(message_bytes_max: u64) -> Decoder {
         Decoder {
             message_bytes_max,
@@ -91,18 +91,18 @@ impl Decoder {
         }
     }
 
-    /// Whether the message that came last, or is coming, is of text.
+    /// Whether the current or last message is text.
     pub(super) fn is_text(&self) -> bool {
         self.is_text
     }
 
-    /// Whether the client has closed: nothing more comes.
+    /// Whether the client has closed the WebSocket, so that nothing follows.
     pub(super) fn is_closed(&self) -> bool {
         self.is_closed
     }
 
-    /// Undoes the frames in `bytes`, which go on where the last ones ended, and tells how many bytes of payload
-    /// are at the front now.
+    /// Decodes the frames in `bytes`, continuing after the previous call. Returns the number of payload bytes now at
+    /// the front.
     pub(super) fn decode(
         &mut self,
         bytes: &mut [u8],
@@ -135,7 +135,7 @@ impl Decoder {
         Ok(kept)
     }
 
-    /// Reads a header, or what there is of it; gives how many bytes that was.
+    /// Parses a header, or stores its part; returns the bytes consumed.
     fn begin(&mut self, bytes: &[u8], on_control: &mut impl FnMut(ControlFrame)) -> Result<usize, Violation> {
         let before = self.header.len();
         self.header.extend(bytes.iter().take(HEADER_BYTES_MAX - before));
@@ -163,7 +163,7 @@ impl Decoder {
         Ok(read)
     }
 
-    /// A frame of data begins, with a message or within it.
+    /// Starts a message, or continues one, with a data frame.
     fn add_to_message(&mut self, kind: Data, len: u64) -> Result<(), Violation> {
         let message = match (kind, self.message) {
             (Data::Continue, Some(message)) => message,
@@ -207,7 +207,7 @@ impl Decoder {
 }
 
 impl Violation {
-    /// RFC 6455, 7.4.1: what the client is told.
+    /// RFC 6455, 7.4.1: the close code sent to the client.
     pub(super) fn code(self) -> CloseCode {
         match self {
             Violation::TooLong => CloseCode::Size,
@@ -231,9 +231,9 @@ impl fmt::Display for Violation {
     }
 }
 
-/// Applies the mask, and turns it to where it goes on.
+/// Unmasks the payload, and rotates the mask for the byte that follows.
 fn unmask(payload: &mut [u8], mask: &mut [u8; 4]) {
-    // Long enough that the compiler makes vectors of it.
+    // Wide enough for the compiler to vectorize.
     let mut wide = [0; 32];
     for (byte, mask) in wide.iter_mut().zip(mask.iter().cycle()) {
         *byte = *mask;
@@ -246,7 +246,7 @@ fn unmask(payload: &mut [u8], mask: &mut [u8; 4]) {
     mask.rotate_left(payload.len() % 4);
 }
 
-/// RFC 6455, 5.5.1: nothing, or a code and a text.
+/// RFC 6455, 5.5.1: empty, or a code and a text.
 fn close_code(payload: &[u8]) -> Result<Option<u16>, Violation> {
     let Some((code, reason)) = payload.split_first_chunk() else {
         return if payload.is_empty() { Ok(None) } else { Err(Violation::Close) };

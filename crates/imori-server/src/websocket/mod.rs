@@ -1,8 +1,7 @@
-//! WebSocket (RFC 6455) under a protocol: how a connection is upgraded, and how its bytes are framed.
+//! WebSocket (RFC 6455) below a protocol: the upgrade of a connection, and the framing of its bytes.
 //!
-//! To a protocol a WebSocket is a stream like any other: where a message of it begins or ends means nothing.
-//! So nothing is gathered here: payload is unmasked where it was read, and written from where it waits.
-//! Extensions, compression above all, are not spoken.
+//! A protocol sees a byte stream, and message boundaries mean nothing. So messages are not assembled: payload is
+//! unmasked in place and written from where it is queued. Extensions such as compression are not supported.
 
 mod opening;
 mod upgrade_policy;

@@ -1,4 +1,4 @@
-//! A connection before it is a WebSocket: its request is read and answered.
+//! The opening handshake: reads a client's upgrade request and answers it.
 
 use std::future::poll_fn;
 use std::io::ErrorKind;
@@ -13,29 +13,29 @@ use crate::limits::{LINGER_MAX, UPGRADE_BYTES_MAX};
 use crate::peers::stranger::FirstBytes;
 use crate::tls::ByteStream;
 
-/// A request that is being read and answered.
+/// A running opening handshake.
 pub(crate) type Opening = Pin<Box<dyn Future<Output = Opened> + Send>>;
 
-/// The result of a request for an upgrade.
+/// The result of an opening handshake.
 #[derive(Debug)]
 pub(crate) enum Opened {
     /// The upgrade was granted.
     Upgraded {
         protocol: ProtocolName,
-        /// The bytes that came behind the request.
+        /// Bytes received after the request.
         early: Vec<u8>,
     },
-    /// The upgrade was refused, and the client told why.
+    /// The upgrade was refused, and the client told the reason.
     Refused {
         reason: &'static str,
-        /// How the client began.
+        /// The client's first bytes.
         first: FirstBytes,
     },
-    /// The client left, or took too long.
+    /// The client disconnected or timed out.
     Gone,
 }
 
-/// Reads the request and answers it, in so much time: nothing that the client sends extends it.
+/// Reads the request and answers it within the login timeout, which nothing that the client sends extends.
 pub(crate) async fn open(stream: ByteStream, policy: Arc<UpgradePolicy>) -> Opened {
     let end = Instant::now() + policy.login_timeout;
     let mut request = Vec::new();
@@ -56,7 +56,7 @@ async fn upgrade(
     request: &mut Vec<u8>,
 ) -> Option<Result<Opened, Refusal>> {
     loop {
-        // Whoever sends more behind its request than fits here did not wait for the answer.
+        // A client that sends this much did not wait for the answer.
         if request.len() == UPGRADE_BYTES_MAX {
             return Some(Err(Refusal::TOO_LONG));
         }
@@ -73,7 +73,7 @@ async fn upgrade(
     }
 }
 
-/// Says why not, and waits until the client has read that: with a reset it might not.
+/// Sends the refusal and waits until the client closes, because a reset could discard it.
 async fn refuse(stream: &ByteStream, refusal: Refusal) -> Option<()> {
     write(stream, &refusal.response()).await?;
     stream.shutdown();
@@ -84,7 +84,7 @@ async fn refuse(stream: &ByteStream, refusal: Refusal) -> Option<()> {
     }
 }
 
-/// Reads behind what a buffer holds; `None` where the client has closed its side or is gone.
+/// Appends what was read to the buffer; `None` if the client has closed or is gone.
 async fn read(stream: &ByteStream, buffer: &mut Vec<u8>) -> Option<()> {
     let len = buffer.len();
     buffer.resize(UPGRADE_BYTES_MAX, 0);

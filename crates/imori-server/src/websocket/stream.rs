@@ -1,5 +1,4 @@
-//! A connection that was upgraded, from its own cell's side. Frames that were read are undone, pings are
-//! answered, and a client that breaks the rules is told so.
+//! An upgraded connection, on its own cell: decodes frames, answers pings, and reports violations to the client.
 
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -10,23 +9,23 @@ use super::decode::{ControlFrame, Decoder, Violation};
 use super::writer::FramedWriter;
 use crate::tls::ByteStream;
 
-/// A WebSocket as a stream of bytes, between the socket and the protocol.
+/// A WebSocket as a byte stream between socket and protocol.
 #[derive(Debug)]
 pub(crate) struct WebSocketStream {
     decoder: Decoder,
     writer: Arc<FramedWriter>,
-    /// The bytes that came behind the request for the upgrade.
+    /// Bytes received after the upgrade request.
     early: Vec<u8>,
-    /// The client may be answered in text.
+    /// The protocol can answer in text messages.
     knows_text: bool,
-    /// Why the client is not listened to any more.
+    /// The violation that ended reading.
     violation: Option<Violation>,
-    /// The last read filled its room: others have a turn before the next.
+    /// The last read filled the buffer, so other connections come before the next read.
     was_full: bool,
 }
 
 impl WebSocketStream {
-    /// A connection whose upgrade was answered; `early` came behind the request for it.
+    /// Wraps a connection after its upgrade; `early` was received after the request.
     pub(crate) fn new(
         stream: ByteStream,
         early: Vec<u8>,
@@ -43,15 +42,14 @@ impl WebSocketStream {
         }
     }
 
-    /// Gives the writer of the other direction.
+    /// The writer of the other direction.
     pub(crate) fn writer(&self) -> &Arc<FramedWriter> {
         &self.writer
     }
 
-    /// To be called before a read: what is to be said of it instead, if something is. Pending where
-    /// others have a turn first.
+    /// Called before each read; `Some` replaces the read. Pending gives other connections a turn first.
     pub(crate) fn instead_of_read(&mut self, cx: &mut Context<'_>) -> Option<Poll<usize>> {
-        // Whether it is written, or met an error, the reading side tells soon enough.
+        // The next read reports an error.
         let _ = self.writer.poll_control(cx);
         if self.decoder.is_closed() {
             return Some(Poll::Ready(0));
@@ -62,7 +60,7 @@ impl WebSocketStream {
         None
     }
 
-    /// Takes what came before the first read, if there is room for it.
+    /// Takes the bytes received with the request, if they fit.
     pub(crate) fn take_early(&mut self, room: &mut [u8]) -> Option<usize> {
         let early = std::mem::take(&mut self.early);
         let front = room.get_mut(..early.len()).filter(|front| !front.is_empty())?;
@@ -70,8 +68,8 @@ impl WebSocketStream {
         Some(early.len())
     }
 
-    /// Undoes what was read: so many bytes at the front are the protocol's. Pending where none of it was, so
-    /// that another turn is due, and 0 where the client has closed.
+    /// Decodes what was read, in place; returns the number of payload bytes at the front. Pending if there is no
+    /// payload and another turn is due; 0 if the client has closed.
     pub(crate) fn decode(
         &mut self,
         bytes: &mut [u8],
@@ -112,7 +110,7 @@ impl WebSocketStream {
         Ok(Poll::Pending)
     }
 
-    /// All is written: says goodbye and closes this side.
+    /// Sends a close frame after everything written, and closes this side.
     pub(crate) fn close(&self, is_stopping: bool) {
         match self.violation {
             Some(violation) => self.writer.close(violation.code(), &violation.to_string()),

@@ -1,8 +1,8 @@
-//! Which requests are upgraded to WebSocket, and to what protocol.
+//! Decides which requests are upgraded to WebSocket, and to which protocol.
 //!
-//! A subprotocol that the client names decides: `v12.stomp`, `v11.stomp` and `v10.stomp` are STOMP, `nats` is NATS,
-//! `amqp` is AMQP 1.0, or 0-9-1 by its first bytes. Where it names none the path decides: `/stomp` and `/ws` are STOMP, anything else is NATS. Clients
-//! of NATS say nothing before the broker does, so that their first bytes could not tell.
+//! The subprotocol decides: `v12.stomp`, `v11.stomp` and `v10.stomp` are STOMP, `nats` is NATS, and `amqp` is AMQP
+//! 1.0, or 0-9-1 by its first bytes. Without a subprotocol the path decides: `/stomp` and `/ws` are STOMP, anything
+//! else is NATS. First bytes cannot decide, because NATS clients wait for the broker.
 
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ use tungstenite::handshake::server::{Request, create_response, write_response};
 use crate::config::{HostName, Origin, ProtocolName};
 use crate::host_names::{UNKNOWN_HOST, is_host_known};
 
-/// Subprotocols, the best first.
+/// Subprotocols in order of preference.
 const SUBPROTOCOLS: [(&str, ProtocolName); 5] = [
     ("v12.stomp", ProtocolName::Stomp),
     ("v11.stomp", ProtocolName::Stomp),
@@ -27,40 +27,40 @@ const SUBPROTOCOLS: [(&str, ProtocolName); 5] = [
     ("amqp", ProtocolName::Amqp),
 ];
 
-/// The conditions under which a request becomes a WebSocket.
+/// The conditions of an upgrade.
 #[derive(Debug)]
 pub(crate) struct UpgradePolicy {
-    /// The protocols that have listeners of their own: what is off is off here, too (SECURITY XPI-05).
+    /// Protocols with a listener of their own; the others are refused here too (SECURITY XPI-05).
     pub(crate) protocols: Vec<ProtocolName>,
-    /// Web pages that may connect.
+    /// Web origins that may connect.
     pub(crate) origins: Vec<Origin>,
     pub(crate) host_names: Vec<HostName>,
     pub(crate) message_bytes_max: u64,
     pub(crate) login_timeout: Duration,
 }
 
-/// A request that is granted.
+/// A granted request.
 #[derive(Debug)]
 pub(super) struct Upgrade {
     pub(super) protocol: ProtocolName,
-    /// The answer.
+    /// The response to send.
     pub(super) response: Vec<u8>,
-    /// Bytes of the request.
+    /// Length of the request.
     pub(super) request_bytes: usize,
 }
 
-/// A request that is not.
+/// A refused request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Refusal {
     status: StatusCode,
-    /// A header that tells what would be right.
+    /// A response header that helps the client to correct the request.
     hint: Option<(&'static str, &'static str)>,
-    /// A line for people.
+    /// The body of the response, for people.
     pub(super) reason: &'static str,
 }
 
 impl UpgradePolicy {
-    /// Judges a request at the head of `input`; `None` where it is not whole.
+    /// Decides about the request at the start of `input`; `None` if it is incomplete.
     pub(super) fn judge(&self, input: &[u8]) -> Result<Option<Upgrade>, Refusal> {
         let Some((request_bytes, request)) =
             Request::try_parse(input).map_err(|error| Refusal::of(&error))?
@@ -105,7 +105,7 @@ impl UpgradePolicy {
         }
     }
 
-    /// SECURITY WEB-02: a browser says whose page connects; other clients need not.
+    /// SECURITY WEB-02: browsers send the page's origin; other clients may omit it.
     fn check_origin(&self, headers: &HeaderMap) -> Result<(), Refusal> {
         if !headers.contains_key(ORIGIN) {
             return Ok(());
@@ -127,7 +127,7 @@ impl UpgradePolicy {
 }
 
 impl Refusal {
-    /// The request is longer than any has to be.
+    /// The request is longer than any valid one.
     pub(super) const TOO_LONG: Refusal = Refusal {
         status: StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
         hint: None,
@@ -169,7 +169,7 @@ impl Refusal {
         }
     }
 
-    /// The answer.
+    /// The response to send.
     pub(super) fn response(&self) -> Vec<u8> {
         let hint = self.hint.map(|(name, value)| format!("{name}: {value}\r\n")).unwrap_or_default();
         format!(
@@ -183,7 +183,7 @@ impl Refusal {
     }
 }
 
-/// The subprotocol to be answered, and the protocol.
+/// The subprotocol to answer with, and the protocol.
 fn choose(request: &Request) -> Result<(Option<&'static str>, ProtocolName), Refusal> {
     let headers = request.headers();
     if !headers.contains_key(SEC_WEBSOCKET_PROTOCOL) {
@@ -202,7 +202,7 @@ fn choose(request: &Request) -> Result<(Option<&'static str>, ProtocolName), Ref
     ))
 }
 
-/// The only header of this name.
+/// The value of a header, if it occurs exactly once.
 fn only<'a>(headers: &'a HeaderMap, name: &axum::http::HeaderName) -> Option<&'a HeaderValue> {
     let mut all = headers.get_all(name).iter();
     all.next().filter(|_| all.next().is_none())

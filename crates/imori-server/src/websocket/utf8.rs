@@ -1,16 +1,16 @@
-//! UTF-8 that comes in pieces, which may end within a character.
+//! Validates UTF-8 that arrives in pieces, which may split a character.
 
 use std::str::from_utf8;
 
-/// The check of a text that comes in pieces.
+/// A streaming validator.
 #[derive(Debug, Default)]
 pub(super) struct Utf8 {
-    /// The beginning of a character whose end has not come.
+    /// The first bytes of an incomplete character.
     begun: Vec<u8>,
 }
 
 impl Utf8 {
-    /// Takes the next piece; false where the text is not UTF-8.
+    /// Validates the next piece; false if the text is not UTF-8.
     pub(super) fn take(&mut self, mut piece: &[u8]) -> bool {
         while !self.begun.is_empty() {
             let Some((&byte, rest)) = piece.split_first() else {
@@ -33,7 +33,7 @@ impl Utf8 {
         }
     }
 
-    /// The text ends; false where that is within a character.
+    /// Ends the text; false if that splits a character.
     pub(super) fn end(&mut self) -> bool {
         let is_whole = self.begun.is_empty();
         self.begun.clear();

@@ -1,5 +1,4 @@
-//! The writing side of a WebSocket: each piece of the stream becomes a message. Control frames go between two
-//! messages.
+//! The writing side of a WebSocket: sends each piece of the stream as a message, and control frames between messages.
 
 use std::io::{self, ErrorKind, IoSlice};
 use std::mem;
@@ -14,7 +13,7 @@ use crate::limits::{WEBSOCKET_CONTROL_BYTES_MAX, WEBSOCKET_MESSAGE_BYTES_MAX};
 use crate::slots::unpoisoned;
 use crate::tls::ByteStream;
 
-/// The writing half of a WebSocket. Its own cell alone uses it.
+/// The writing half of a WebSocket, used only by its own cell.
 #[derive(Debug)]
 pub(crate) struct FramedWriter {
     stream: ByteStream,
@@ -23,17 +22,17 @@ pub(crate) struct FramedWriter {
 
 #[derive(Debug, Default)]
 struct State {
-    /// The bytes that go before anything else: a header, and control frames before it.
+    /// Bytes to write before the payload: control frames, then the message's header.
     head: Vec<u8>,
-    /// Bytes of the message under way that are not written.
+    /// Bytes of the current message not yet written.
     left: usize,
-    /// Control frames that wait until that message is written.
+    /// Control frames to write after the current message.
     control: Vec<u8>,
-    /// The client reads text where it can be text.
+    /// Send text messages if the payload is valid UTF-8.
     prefers_text: bool,
-    /// A close frame is the last that it hears.
+    /// A close frame has been queued; nothing follows it.
     is_closing: bool,
-    /// Wakes the connection's task, which sees to control frames that the socket did not take.
+    /// Wakes the connection's task to write control frames that the socket did not take.
     waker: Option<Waker>,
 }
 
@@ -42,7 +41,7 @@ impl FramedWriter {
         FramedWriter { stream, state: Mutex::default() }
     }
 
-    /// Writes of the stream as much as the socket takes now.
+    /// Writes as much of the stream as the socket takes now.
     pub(crate) fn write(&self, bytes: &[u8]) -> io::Result<usize> {
         let mut state = unpoisoned(self.state.lock());
         if state.left == 0 {
@@ -66,8 +65,8 @@ impl FramedWriter {
         Ok(written)
     }
 
-    /// Ready once no control frame is left that could be written. The task has to ask as long as there may be
-    /// one.
+    /// Ready once every control frame that can be written now is written. The task has to poll this while there may
+    /// be some.
     pub(super) fn poll_control(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         loop {
             {
@@ -83,7 +82,7 @@ impl FramedWriter {
         }
     }
 
-    /// Answers a ping. A client that sends pings and reads no pongs is not answered for ever.
+    /// Queues a pong. Ignores pings of a client that lets too many pongs pile up.
     pub(super) fn pong(&self, payload: Vec<u8>) {
         let mut state = unpoisoned(self.state.lock());
         if state.control.len() < WEBSOCKET_CONTROL_BYTES_MAX {
@@ -91,7 +90,7 @@ impl FramedWriter {
         }
     }
 
-    /// Says goodbye behind what is written already, and closes this side. Nothing follows.
+    /// Sends a close frame after everything written, and closes this side. Nothing follows.
     pub(super) fn close(&self, code: CloseCode, reason: &str) {
         let mut state = unpoisoned(self.state.lock());
         if state.is_closing {
@@ -102,17 +101,17 @@ impl FramedWriter {
         match self.write_control(&mut state) {
             Ok(true) => {}
             Ok(false) => state.waker.iter().for_each(Waker::wake_by_ref),
-            // A peer that is gone already needs no goodbye.
+            // A peer that is already gone needs no close frame.
             Err(_) => {}
         }
     }
 
-    /// The client reads text where it can be text.
+    /// Sets whether messages are text if their payload is valid UTF-8.
     pub(super) fn prefer_text(&self, prefers_text: bool) {
         unpoisoned(self.state.lock()).prefers_text = prefers_text;
     }
 
-    /// Writes the control frames, unless a message is under way; false where the socket does not take all.
+    /// Writes control frames, unless a message is in progress; false if the socket did not take all of them.
     fn write_control(&self, state: &mut State) -> io::Result<bool> {
         if state.left > 0 {
             return Ok(true);
@@ -147,7 +146,7 @@ impl State {
         Ok(())
     }
 
-    /// Between two messages: the control frames that waited are next.
+    /// Moves queued control frames to the front; called between two messages.
     fn take_control(&mut self) {
         self.head.append(&mut mem::take(&mut self.control));
     }
@@ -157,7 +156,7 @@ impl State {
     }
 }
 
-/// Gives the kind of the next message, and how many of the bytes it carries.
+/// The opcode of the next message, and the number of bytes it carries.
 fn message(bytes: &[u8], prefers_text: bool) -> (Data, usize) {
     let piece = bytes.get(..WEBSOCKET_MESSAGE_BYTES_MAX).unwrap_or(bytes);
     if !prefers_text {
@@ -165,7 +164,7 @@ fn message(bytes: &[u8], prefers_text: bool) -> (Data, usize) {
     }
     match from_utf8(piece) {
         Ok(_) => (Data::Text, piece.len()),
-        // The piece ends within a character, which the next one begins with.
+        // The piece ends within a character, which the next message completes.
         Err(error) if error.error_len().is_none() && error.valid_up_to() > 0 => {
             (Data::Text, error.valid_up_to())
         }

@@ -2,7 +2,7 @@ use super::*;
 
 const BOUND: u64 = 300;
 
-/// A frame as a client sends it.
+/// A masked frame, as a client sends it.
 fn frame(first: u8, payload: &[u8]) -> Vec<u8> {
     let mask = [0x11, 0xa2, 0x33, 0xc4];
     let mut frame = vec![first];
@@ -18,7 +18,7 @@ fn frame(first: u8, payload: &[u8]) -> Vec<u8> {
     frame
 }
 
-/// Feeds a stream in pieces of one size; gives its payload, and what was said besides.
+/// Decodes a stream in pieces of one size; returns its payload and control frames.
 fn decode(stream: &[u8], piece_bytes: usize) -> Result<(Vec<u8>, Vec<ControlFrame>), Violation> {
     let mut decoder = Decoder::new(BOUND);
     let (mut payload, mut all_said) = (Vec::new(), Vec::new());
@@ -38,7 +38,7 @@ fn a_stream_is_the_same_however_it_is_cut_and_fragmented() {
         frame(0x81, "tw\u{f6}".as_bytes()),
         frame(0x82, b""),
         frame(0x89, b"are you there"),
-        // A character in two fragments, with a ping between them.
+        // One character split over two fragments, with a ping between them.
         frame(0x01, b"\xf0\x9f"),
         frame(0x89, b""),
         frame(0x00, b"\xa6"),

@@ -23,8 +23,7 @@ fn request(line: &str, headers: &[(&str, &str)]) -> Vec<u8> {
     format!("{line}\r\n{headers}\r\n").into_bytes()
 }
 
-/// A good request with other headers in place of those of the same name, or more of them; an empty value leaves
-/// the header out.
+/// A valid request with these headers replaced or added; an empty value removes the header.
 fn with(changes: &[(&str, &str)]) -> Vec<u8> {
     let kept = GOOD.iter().filter(|(name, _)| changes.iter().all(|(changed, _)| changed != name));
     let added = changes.iter().filter(|(_, value)| !value.is_empty());
