@@ -1,7 +1,7 @@
-//! The last happenings that an operator wants to hear of, for readers who follow them.
+//! The latest events of interest to operators, for readers that follow them.
 //!
-//! They stand in one ring. A reader keeps its place, and one that is too slow is told how many it lost. Whoever reports
-//! one waits for nobody.
+//! Events are kept in one ring buffer. Each reader tracks its own position, and learns how many events it missed.
+//! Reporting never waits for a reader.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
@@ -12,56 +12,56 @@ use tokio::sync::watch;
 use crate::limits::HAPPENINGS_KEPT;
 use crate::slots::unpoisoned;
 
-/// Something that happened. Text from clients stands in fields of its own.
+/// An event. Text from clients stays in fields of its own.
 #[derive(Debug, Default, Clone, PartialEq, Eq, Serialize)]
 pub(crate) struct Happening {
     /// The kind, such as `queue.declared`.
     pub(crate) kind: &'static str,
-    /// When, in milliseconds since the UNIX epoch.
+    /// Time in milliseconds since the UNIX epoch.
     pub(crate) time: u64,
-    /// The user, as far as one is known.
+    /// The user, if known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) user: Option<String>,
     /// The vhost.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) vhost: Option<String>,
-    /// Where the client is.
+    /// The client's address.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) from: Option<String>,
-    /// The protocol of the client.
+    /// The client's protocol.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) protocol: Option<String>,
-    /// The thing that it happened to.
+    /// The object concerned.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) object: Option<String>,
-    /// More in words.
+    /// Details in words.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) detail: Option<String>,
 }
 
-/// The ring.
+/// The ring buffer of events.
 #[derive(Debug)]
 pub(crate) struct Happenings {
     ring: Mutex<Ring>,
-    /// How many there were, for those who wait for the next.
+    /// Number of events so far, for readers that wait for the next.
     count: watch::Sender<u64>,
 }
 
 #[derive(Debug, Default)]
 struct Ring {
-    /// How many came before the first that is kept.
+    /// Number of events dropped before the first one kept.
     dropped: u64,
     kept: VecDeque<Arc<Happening>>,
 }
 
-/// A piece of what a reader follows.
+/// A batch of events for a reader.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Heard {
-    /// How many the reader has lost before these.
+    /// Events that the reader missed before these.
     pub(crate) lost: u64,
-    /// The number of the first of them.
+    /// Number of the first event.
     pub(crate) first: u64,
-    /// The happenings, the oldest first.
+    /// The events, oldest first.
     pub(crate) happenings: Vec<Arc<Happening>>,
 }
 
@@ -72,7 +72,7 @@ impl Default for Happenings {
 }
 
 impl Happenings {
-    /// Reports something.
+    /// Adds an event.
     pub(crate) fn report(&self, happening: Happening) {
         let mut ring = unpoisoned(self.ring.lock());
         if ring.kept.len() == HAPPENINGS_KEPT {
@@ -85,12 +85,12 @@ impl Happenings {
         self.count.send_modify(|told| *told = count.max(*told));
     }
 
-    /// How many there were, and word of the next.
+    /// Number of events so far, and notification of the next.
     pub(crate) fn follow(&self) -> watch::Receiver<u64> {
         self.count.subscribe()
     }
 
-    /// Up to `max` happenings from this number on.
+    /// Up to `max` events, from this number on.
     pub(crate) fn from(&self, number: u64, max: usize) -> Heard {
         let ring = unpoisoned(self.ring.lock());
         let first = number.max(ring.dropped);

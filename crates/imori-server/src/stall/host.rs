@@ -1,67 +1,67 @@
-//! The system's figures of devices, threads and pressure: files of `/proc`, some of which may be absent.
+//! Reads statistics of devices, threads and pressure from `/proc`, where some may be missing.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::time::Duration;
 
-/// The block device under a folder.
+/// A block device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Device {
     major: u64,
     minor: u64,
 }
 
-/// A device at one moment.
+/// Counters of a device.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct DeviceSample {
-    /// Operations that it did since it was there.
+    /// Operations completed since boot.
     pub(crate) completed: u64,
-    /// Operations that it has to answer.
+    /// Operations in flight.
     pub(crate) in_flight: u64,
-    /// How long it had any of these.
+    /// Time with operations in flight.
     pub(crate) busy: Duration,
 }
 
-/// A thread at one moment.
+/// State of a thread.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ThreadSample {
-    /// The thread waits and cannot be interrupted, as for a disk.
+    /// The thread is in uninterruptible sleep, as for disk I/O.
     pub(crate) waits_for_disk: bool,
-    /// The time that it had a processor.
+    /// CPU time used.
     pub(crate) ran: Duration,
-    /// The time that it could run and had none.
+    /// Time spent runnable without a CPU.
     pub(crate) starved: Duration,
 }
 
-/// The part of the last ten seconds in which some, or all, of what the machine has to do stood still.
+/// Pressure stall information, averaged over ten seconds.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Pressure {
-    /// Percent in which at least one task stood still.
+    /// Percentage of time in which at least one task was stalled.
     pub(crate) some_percent: f64,
-    /// Percent in which all did; 0 where that is not told.
+    /// Percentage of time in which all tasks were stalled; 0 if not reported.
     pub(crate) full_percent: f64,
 }
 
 impl Device {
-    /// The device on which this folder is; none where it is on no device, or nobody tells.
+    /// The device that holds a folder; `None` if it is on no device or that is unknown.
     pub(crate) fn of(folder: &Path) -> Option<Device> {
         let folder = fs::canonicalize(folder).ok()?;
         let mounts = fs::read_to_string("/proc/self/mountinfo").ok()?;
         match parse_mount(&mounts, folder.to_str()?)? {
             Mount { device, .. } if device.major != 0 => Some(device),
-            // A file system with a number of its own: its source may be a device.
+            // A file system with an anonymous device number: its source may be a block device.
             Mount { source, .. } => Some(split(fs::metadata(source).ok()?.rdev())).filter(|it| it.major != 0),
         }
     }
 
-    /// How it is now.
+    /// Reads the device's current counters.
     pub(crate) fn sample(self) -> Option<DeviceSample> {
         parse_device(&fs::read_to_string("/proc/diskstats").ok()?, self)
     }
 }
 
-/// How the thread of this process is that is called so.
+/// Samples this process's thread named `name`.
 pub(crate) fn sample_thread(name: &str) -> Option<ThreadSample> {
     fs::read_dir("/proc/self/task").ok()?.flatten().find_map(|task| {
         let path = task.path();
@@ -77,7 +77,7 @@ pub(crate) fn sample_thread(name: &str) -> Option<ThreadSample> {
     })
 }
 
-/// How many threads of this process wait for a disk, but for the one that is called so.
+/// Number of this process's other threads in uninterruptible sleep.
 pub(crate) fn others_that_wait(name: &str) -> usize {
     let Ok(tasks) = fs::read_dir("/proc/self/task") else { return 0 };
     let waits = |path: &Path| {
@@ -87,7 +87,7 @@ pub(crate) fn others_that_wait(name: &str) -> usize {
     tasks.flatten().filter(|task| waits(&task.path())).count()
 }
 
-/// The pressure on `io` or `cpu`; none where the system does not tell.
+/// Pressure on `io` or `cpu`; `None` if the system does not report it.
 pub(crate) fn pressure(what: &str) -> Option<Pressure> {
     parse_pressure(&fs::read_to_string(Path::new("/proc/pressure").join(what)).ok()?)
 }
@@ -97,7 +97,7 @@ struct Mount<'a> {
     source: &'a str,
 }
 
-/// The mount in which a path is: of the line `36 35 98:0 /root /mnt opts tag - ext4 /dev/sda1 opts`.
+/// The mount that contains a path, from lines such as `36 35 98:0 /root /mnt opts tag - ext4 /dev/sda1 opts`.
 fn parse_mount<'a>(mounts: &'a str, path: &str) -> Option<Mount<'a>> {
     let mut found: Option<(usize, Mount<'a>)> = None;
     for line in mounts.lines() {
@@ -107,7 +107,7 @@ fn parse_mount<'a>(mounts: &'a str, path: &str) -> Option<Mount<'a>> {
         let point = point.replace("\\040", " ");
         let rest = path.strip_prefix(point.trim_end_matches('/'));
         let is_in = rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
-        // A later one of the same place lies over the earlier.
+        // A later mount on the same point covers the earlier one.
         if !is_in || found.as_ref().is_some_and(|(len, _)| *len > point.len()) {
             continue;
         }
@@ -123,14 +123,14 @@ fn parse_number(text: &str) -> Option<Device> {
     Some(Device { major: major.parse().ok()?, minor: minor.parse().ok()? })
 }
 
-/// The number of a device as the C library splits it.
+/// Splits a device number like the C library.
 fn split(number: u64) -> Device {
     let major = (number >> 8) & 0xfff | (number >> 32) & !0xfff;
     let minor = number & 0xff | (number >> 12) & 0xffff_ff00;
     Device { major, minor }
 }
 
-/// The line of a device: its numbers, its name, then counters.
+/// Finds a device's line: its numbers, its name, then counters.
 fn parse_device(stats: &str, device: Device) -> Option<DeviceSample> {
     stats.lines().find_map(|line| {
         let fields: Vec<&str> = line.split_whitespace().collect();
@@ -138,7 +138,7 @@ fn parse_device(stats: &str, device: Device) -> Option<DeviceSample> {
         if (field(0)?, field(1)?) != (device.major, device.minor) {
             return None;
         }
-        // Reads, writes, discards and flushes; older systems do not tell the last two.
+        // Reads, writes, discards and flushes; older kernels lack the last two.
         let completed = [3, 7, 14, 18].into_iter().filter_map(field).fold(0, u64::wrapping_add);
         Some(DeviceSample { completed, in_flight: field(11)?, busy: Duration::from_millis(field(12)?) })
     })
@@ -149,7 +149,7 @@ fn state(task: &Path) -> Option<char> {
     stat.rsplit_once(')')?.1.trim_start().chars().next()
 }
 
-/// Nanoseconds on a processor, and nanoseconds in wait of one.
+/// Nanoseconds of CPU time, and nanoseconds waiting for a CPU.
 fn parse_times(text: &str) -> Option<(Duration, Duration)> {
     let mut fields = text.split_whitespace().map(str::parse::<u64>);
     let mut next = || fields.next()?.ok().map(Duration::from_nanos);

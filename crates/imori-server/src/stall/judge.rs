@@ -1,25 +1,25 @@
-//! From what was seen while something was late to why it was.
+//! Derives the cause of a stall from the samples taken during it.
 
 use std::time::Duration;
 
 use super::host::{DeviceSample, Pressure, ThreadSample};
 
-/// Why something is late, as far as it can be known from inside.
+/// The cause of a stall, as far as it can be seen from inside the process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Cause {
-    /// The device has something to answer and answers nothing.
+    /// The device has operations in flight but completes none.
     Device,
-    /// The device has nothing to answer: what stands above it holds writers up, as `fsfreeze` does.
+    /// The device is idle: a layer above it blocks writers, as `fsfreeze` does.
     Frozen,
-    /// The device answers, and not soon enough.
+    /// The device completes operations, but too slowly.
     BusyDevice,
-    /// The thread could run and gets no processor.
+    /// The thread is runnable but gets no CPU.
     Cpu,
-    /// The thread works all the time: it has that much to do at once.
+    /// The thread is running all the time: it has too much work.
     Work,
-    /// The thread waits for another one.
+    /// The thread waits for another thread.
     Thread,
-    /// Nothing that was seen explains it.
+    /// The samples do not explain it.
     Unknown,
 }
 
@@ -35,7 +35,7 @@ impl Cause {
         Cause::Unknown,
     ];
 
-    /// As metrics have it.
+    /// The label in metrics.
     pub(crate) fn label(self) -> &'static str {
         match self {
             Cause::Device => "device",
@@ -48,7 +48,7 @@ impl Cause {
         }
     }
 
-    /// In words.
+    /// The cause in words.
     pub(crate) fn text(self) -> &'static str {
         match self {
             Cause::Device => "the device does not answer",
@@ -62,49 +62,48 @@ impl Cause {
     }
 }
 
-/// A thread and the device at one moment, as far as the system tells of them.
+/// A thread and the device at one moment, as far as the system reports them.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Sample {
     pub(crate) thread: Option<ThreadSample>,
     pub(crate) device: Option<DeviceSample>,
 }
 
-/// A device that does nothing for so long is silent, whatever it did before: a file system is written out before it
-/// is frozen.
+/// A device without completions for this long counts as silent even if it completed some before, as a file system is
+/// written out before it freezes.
 const SILENT: Duration = Duration::from_millis(200);
 
-/// The samples taken while something was late, from the first to the last.
+/// Samples taken during a stall, summarized.
 #[derive(Debug, Default, Clone, Copy, PartialEq)]
 pub(crate) struct Evidence {
-    /// From the first look to the last.
+    /// Time between the first and last sample.
     pub(crate) watched: Duration,
-    /// Looks at the thread that is late.
+    /// Number of samples of the late thread.
     pub(crate) samples: u32,
-    /// Those of them in which it waited for a disk.
+    /// Samples in which it was in uninterruptible sleep.
     pub(crate) disk_waits: u32,
-    /// The time that it had a processor meanwhile.
+    /// CPU time of the thread since the first sample.
     pub(crate) ran: Duration,
-    /// The time that it could run and had none.
+    /// Time the thread was runnable without a CPU.
     pub(crate) starved: Duration,
-    /// The most operations that the device had to answer at one look, since it last did one.
+    /// The most operations in flight in any sample since the device last completed one.
     pub(crate) in_flight_max: Option<u64>,
-    /// For how long the device has done nothing.
+    /// Time since the device last completed an operation.
     pub(crate) silent: Duration,
-    /// Operations that the device did meanwhile.
+    /// Operations completed since the first sample.
     pub(crate) completed: Option<u64>,
-    /// For how long of it the device had something to answer.
+    /// Time the device had operations in flight.
     pub(crate) device_busy: Option<Duration>,
-    /// Other threads of this process that waited for a disk at the last look.
+    /// Other threads of this process in uninterruptible sleep at the last sample.
     pub(crate) others_waiting: usize,
-    /// The pressure on all disks of the machine.
+    /// Pressure on the machine's disks.
     pub(crate) io_pressure: Option<Pressure>,
-    /// The pressure on its processors.
+    /// Pressure on its CPUs.
     pub(crate) cpu_pressure: Option<Pressure>,
 }
 
 impl Evidence {
-    /// Takes one more look at the thread and the device in, so long after the last one; `first` is what the first
-    /// one saw.
+    /// Adds a sample taken `after` the previous one; `first` is the first sample.
     pub(crate) fn add(&mut self, first: &Sample, now: &Sample, after: Duration) {
         self.watched += after;
         if let (Some(first), Some(now)) = (first.thread, now.thread) {
@@ -124,7 +123,7 @@ impl Evidence {
         }
     }
 
-    /// The device has done nothing for long, or for most of the time.
+    /// Whether the device has completed nothing for long, or for most of the time.
     fn is_device_silent(&self) -> bool {
         self.silent >= SILENT || self.silent * 2 > self.watched
     }
@@ -138,7 +137,7 @@ impl Evidence {
     }
 }
 
-/// Why a write or a sync is late.
+/// The cause of a slow write or sync.
 pub(crate) fn judge_flush(seen: &Evidence) -> Cause {
     match (seen.in_flight_max, seen.completed) {
         _ if seen.is_starved() => Cause::Cpu,
@@ -150,7 +149,7 @@ pub(crate) fn judge_flush(seen: &Evidence) -> Cause {
     }
 }
 
-/// Why a cell comes late to its work.
+/// The cause of a cell's lag.
 pub(crate) fn judge_cell(seen: &Evidence) -> Cause {
     match seen {
         _ if seen.is_starved() => Cause::Cpu,
@@ -167,7 +166,7 @@ mod tests {
 
     const MS: Duration = Duration::from_millis(1);
 
-    /// Evidence of 100 ms, in ten looks; of the device what is in flight, what was done, and since when nothing was.
+    /// Evidence of ten samples in 100 ms; `device` is operations in flight, completed, and milliseconds of silence.
     fn seen(disk_waits: u32, ran: u32, starved: u32, device: Option<(u64, u64, u32)>) -> Evidence {
         Evidence {
             watched: 100 * MS,

@@ -1,7 +1,6 @@
-//! Stalls of the broker's own: what is late, how late, and what is known of why; and whatever else operators follow.
+//! Stalls of the broker itself, with duration and likely cause, and other events for operators.
 //!
-//! Reading down: the last happenings of all kinds, the last stalls, what one is, how its cause is judged, and where the
-//! evidence comes from.
+//! From top to bottom: recent events, recent stalls, how a cause is derived, and the statistics it is derived from.
 
 pub(crate) mod happenings;
 mod stalls;

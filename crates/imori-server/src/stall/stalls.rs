@@ -1,4 +1,4 @@
-//! The last stalls, and how many there were, for questions that come later.
+//! Recent stalls, and how many there were of each cause.
 
 use std::collections::VecDeque;
 use std::sync::Mutex;
@@ -14,23 +14,23 @@ use crate::slots::unpoisoned;
 /// The part of the broker that is late.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum LateWork {
-    /// A write or a sync of the journal.
+    /// A write or sync of the journal.
     Flush,
     /// A cell.
     Cell(u16),
 }
 
-/// The step that a flush has come to.
+/// The current step of a flush.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Step {
     /// The write.
     Write,
-    /// The sync of what is written.
+    /// The sync of what was written.
     Sync,
 }
 
 impl Step {
-    /// As people call it.
+    /// The name shown to people.
     pub(crate) fn text(self) -> &'static str {
         match self {
             Step::Write => "write",
@@ -44,20 +44,20 @@ impl Step {
 pub(crate) struct Stall {
     pub(crate) what: LateWork,
     pub(crate) began: Time,
-    /// Up to now, where it is not over.
+    /// The duration so far, until the stall is over.
     pub(crate) lasted: Duration,
     pub(crate) is_over: bool,
     pub(crate) cause: Cause,
     pub(crate) evidence: Evidence,
-    /// The step of the flush at the last look.
+    /// The step of the flush at the last sample.
     pub(crate) step: Option<Step>,
-    /// Bytes that waited for the disk.
+    /// Bytes waiting for the disk.
     pub(crate) queued_bytes: usize,
-    /// Records that are written and not synced.
+    /// Records written but not synced.
     pub(crate) unsynced: u64,
 }
 
-/// Every stall that is over, counted, and the last of all in full.
+/// Counts finished stalls, and keeps the latest ones in full.
 #[derive(Debug, Default)]
 pub(crate) struct Stalls {
     last: Mutex<Last>,
@@ -66,13 +66,13 @@ pub(crate) struct Stalls {
 
 #[derive(Debug, Default)]
 struct Last {
-    /// How many came before the first that is kept.
+    /// Number of stalls dropped before the first one kept.
     dropped: u64,
     stalls: VecDeque<Stall>,
 }
 
 impl Stalls {
-    /// Notes a stall that goes on; gives the number by which it is told how it goes on.
+    /// Adds a stall that is not over; returns the number to update it by.
     pub(crate) fn begin(&self, stall: Stall) -> u64 {
         let mut last = unpoisoned(self.last.lock());
         if last.stalls.len() == STALLS_KEPT {
@@ -83,7 +83,7 @@ impl Stalls {
         last.dropped + last.stalls.len() as u64 - 1
     }
 
-    /// How a stall goes on, or that it is over.
+    /// Updates a stall.
     pub(crate) fn renew(&self, number: u64, stall: Stall) {
         let mut last = unpoisoned(self.last.lock());
         let index = number.checked_sub(last.dropped).and_then(|index| usize::try_from(index).ok());
@@ -92,7 +92,7 @@ impl Stalls {
         }
     }
 
-    /// A stall is over and is counted; gives it, unless it is forgotten.
+    /// Ends and counts a stall; returns it if it is still kept.
     pub(crate) fn end(&self, number: u64, now: Time) -> Option<Stall> {
         let ended = self.end_kept(number, now);
         let cause = ended.map_or(Cause::Unknown, |stall| stall.cause);
@@ -111,19 +111,19 @@ impl Stalls {
         Some(*stall)
     }
 
-    /// The last ones, the oldest first.
+    /// The latest stalls, oldest first.
     pub(crate) fn last(&self) -> Vec<Stall> {
         unpoisoned(self.last.lock()).stalls.iter().copied().collect()
     }
 
-    /// Why the flush takes long that is under way.
+    /// The cause of the flush that is late now, if one is.
     pub(crate) fn flush_cause(&self) -> Option<Cause> {
         let last = unpoisoned(self.last.lock());
         let flush = last.stalls.iter().rev().find(|stall| stall.what == LateWork::Flush)?;
         (!flush.is_over).then_some(flush.cause)
     }
 
-    /// How many of a cause are over: what is behind one is judged better the longer it lasts.
+    /// Number of finished stalls with this cause. Running ones are excluded, because their cause may still change.
     pub(crate) fn count(&self, cause: Cause) -> u64 {
         self.counts.get(cause as usize).map_or(0, |count| count.load(Ordering::Relaxed))
     }
