@@ -1,4 +1,4 @@
-//! Something that may be late, and the evidence that is gathered while it is.
+//! Work that may be late, and the evidence gathered while it is.
 
 use std::time::Duration;
 
@@ -6,14 +6,14 @@ use imori_core::time::Time;
 
 use crate::stall::{Cause, Device, Evidence, Sample, others_that_wait, pressure, sample_thread};
 
-/// One thing that is looked at again and again.
+/// Work that is sampled repeatedly.
 #[derive(Debug)]
 pub(super) struct Lateness {
-    /// The thread that would be late.
+    /// Name of the thread that does the work.
     thread: String,
     device: Option<Device>,
     watched: Option<Watched>,
-    /// Under which number it was told of.
+    /// Number of the stall, once reported.
     pub(super) number: Option<u64>,
 }
 
@@ -23,24 +23,24 @@ struct Watched {
     looked: Time,
     first: Sample,
     evidence: Evidence,
-    /// How many looks spoke for which cause.
+    /// Number of samples that spoke for each cause.
     votes: [u32; Cause::ALL.len()],
 }
 
-/// The change that a look finds.
+/// What a sample shows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Late {
-    /// The work is not late, or not yet.
+    /// The work is not late yet.
     No,
-    /// The work is late now, and the log is to say so.
+    /// The work has just become late and should be logged.
     Begins,
-    /// The work is still late, as the log has said.
+    /// The work is still late, and was logged before.
     GoesOn,
-    /// The work is in time again; the number is that of the stall.
+    /// The work is on time again; ends the stall with this number.
     Ends(u64),
 }
 
-/// Two looks see the same thing where they agree so far about when it began.
+/// Two samples belong to the same work if their start times differ by no more than this.
 const SAME_WITHIN: Duration = Duration::from_millis(10);
 
 static NOTHING: Evidence = Evidence {
@@ -59,14 +59,13 @@ static NOTHING: Evidence = Evidence {
 };
 
 impl Lateness {
-    /// Of the thread that is called so, and of the device under the data folder.
+    /// Watches the thread `thread` and the device that holds the data folder.
     pub(super) fn new(thread: &str, device: Option<Device>) -> Lateness {
         Lateness { thread: String::from(thread), device, watched: None, number: None }
     }
 
-    /// Looks: it has lasted so long, and is late from `late` on. Evidence is gathered from half of that on,
-    /// so that there is some when the log tells of it. Work that is late at its first look is told of at the
-    /// next one.
+    /// Samples work that has lasted for `lasts` and is late from `late` on. Evidence is gathered from half of that,
+    /// so that there is some to log. Work that is already late at its first sample is reported at the second.
     pub(super) fn look(&mut self, now: Time, lasts: Option<Duration>, late: Duration) -> Late {
         let began =
             lasts.filter(|lasts| *lasts >= late / 2).map(|lasts| Time(now.0.saturating_sub(micros(lasts))));
@@ -101,12 +100,13 @@ impl Lateness {
         }
     }
 
-    /// When it began, as far as it is watched.
+    /// Start of the current work, if it is watched.
     pub(super) fn began(&self) -> Time {
         self.watched.as_ref().map_or(Time::default(), |watched| watched.began)
     }
 
-    /// The cause for which most looks spoke, this one among them: the last may see how it ends, and not why it lasted.
+    /// Adds a vote for `judged` and returns the cause with most votes. The last sample alone may see only how the
+    /// stall ends.
     pub(super) fn cause(&mut self, judged: Cause) -> Cause {
         let Some(watched) = &mut self.watched else { return judged };
         if let Some(votes) = watched.votes.get_mut(judged as usize) {
@@ -116,7 +116,7 @@ impl Lateness {
         by_votes.max_by_key(|(_, votes)| *votes).map_or(judged, |(cause, _)| cause)
     }
 
-    /// Gives the evidence gathered so far.
+    /// The evidence gathered so far.
     pub(super) fn evidence(&self) -> &Evidence {
         self.watched.as_ref().map_or(&NOTHING, |watched| &watched.evidence)
     }
@@ -138,7 +138,7 @@ mod tests {
     fn what_is_late_is_told_of_while_it_lasts() {
         let millis = Duration::from_millis;
         let mut lateness = Lateness::new("nobody", None);
-        // When it is looked at, how long it has lasted by then, what is said.
+        // Time of the sample, duration so far, expected result.
         for (now, lasts, expected) in [
             (1_000, Some(0), Late::No),
             (1_050, Some(50), Late::No),

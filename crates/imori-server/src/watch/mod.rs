@@ -1,4 +1,4 @@
-//! The thread that watches the broker from beside: late flushes, late cells, the space on the disk.
+//! The thread that watches for late flushes, late cells and a full disk.
 
 mod watch;
 mod lateness;

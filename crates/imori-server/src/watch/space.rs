@@ -1,4 +1,4 @@
-//! Whether the disk has space: publishers of persistent messages are stopped before it is full, and go on once there
+//! Watches the disk's free space: publishers of persistent messages wait before it is full, and continue once there
 //! is space again.
 
 use std::time::{Duration, Instant};
@@ -10,7 +10,7 @@ use tracing::{info, warn};
 use crate::limits::{SPACE_LOOK, SPACE_LOOK_LOW};
 use crate::shared::Shared;
 
-/// The space under the data folder.
+/// Free space of the data folder's disk.
 pub(crate) struct SpaceWatch {
     space: Space,
     next: Instant,
@@ -19,7 +19,7 @@ pub(crate) struct SpaceWatch {
 }
 
 impl SpaceWatch {
-    /// Looks for the first time, before anybody asks, at a disk of which so much is left to others.
+    /// Takes the first sample, of a disk on which `reserve_bytes` stay free.
     pub(crate) fn begin(shared: &Shared, reserve_bytes: u64) -> SpaceWatch {
         let space = Space::new(reserve_bytes, shared.journal.file_bytes());
         let mut watch = SpaceWatch { space, next: Instant::now(), was_high: false, was_unknown: false };
@@ -27,7 +27,7 @@ impl SpaceWatch {
         watch
     }
 
-    /// Looks, if it is time.
+    /// Takes a sample, if one is due.
     pub(super) fn look(&mut self, shared: &Shared) {
         if Instant::now() < self.next {
             return;
@@ -46,7 +46,7 @@ impl SpaceWatch {
         let is_high = looked.watermark == Watermark::High;
         if is_high {
             shared.journal.waiters().want_all(true);
-            // Each time: a cell that looked just before may have ended an alarm of another cause.
+            // Raised at every sample, because a cell may have just ended an alarm that had another cause.
             shared.memory.raise_disk_alarm();
         }
         if std::mem::replace(&mut self.was_high, is_high) == is_high {
@@ -57,7 +57,7 @@ impl SpaceWatch {
             self.next = Instant::now() + SPACE_LOOK_LOW;
             let (mark_bytes, needed_bytes) =
                 (self.space.mark(SPACE_HIGH_FILES), self.space.mark(SPACE_LOW_FILES));
-            // A look after that may find more than the mark.
+            // A later sample may find more space than the mark.
             let lacks_file = free_bytes >= mark_bytes;
             warn!(
                 %folder, free_bytes, mark_bytes, needed_bytes, lacks_file,
@@ -66,12 +66,12 @@ impl SpaceWatch {
             );
         } else {
             info!(%folder, free_bytes, "the disk has space again, publishers go on");
-            // Whoever is woken ends the alarm, unless the journal is behind too.
+            // A cell that wakes ends the alarm, unless the journal is behind too.
             shared.journal.waiters().wake_all();
         }
     }
 
-    /// How long until the next look.
+    /// Time until the next sample.
     fn look_again(&self) -> Duration {
         if self.was_high { SPACE_LOOK_LOW } else { SPACE_LOOK }
     }

@@ -1,4 +1,4 @@
-//! The loop of the watch: it looks several times a second, and tells of what is late while it lasts.
+//! The loop of the watch: samples several times a second, and reports what is late while it lasts.
 
 use std::sync::Arc;
 use std::thread::sleep;
@@ -15,7 +15,7 @@ use crate::shared::{Phase, Shared};
 use crate::stall::happenings::Happening;
 use crate::stall::{Device, LateWork, Stall, Step, judge_cell, judge_flush};
 
-/// Runs until the broker ends.
+/// Runs until the broker has ended.
 pub(crate) fn keep_watch(shared: &Arc<Shared>, space: SpaceWatch) {
     let device = Device::of(shared.journal.folder().path());
     let cells = shared.cells.get().map_or(0, |cells| cells.len());
@@ -47,7 +47,7 @@ impl Watch<'_> {
     fn look(&mut self) {
         let now = self.shared.clock.now();
         let is_flush_late = self.look_at_flush(now);
-        // One that ends is not late.
+        // A cell that is ending is not late.
         if *self.shared.phase.borrow() == Phase::Serving {
             self.look_at_cells(now);
         }
@@ -55,7 +55,7 @@ impl Watch<'_> {
             self.second_ends = Instant::now() + Duration::from_secs(1);
             self.shared.cells.get().into_iter().flatten().for_each(|cell| cell.pulse.end_second());
         }
-        // Where the disk does not answer, asking it for its space might not return either.
+        // If the disk does not respond, a query of its free space could block too.
         if !is_flush_late {
             self.space.look(self.shared);
         }
@@ -107,7 +107,7 @@ impl Watch<'_> {
             is_over: false,
             cause,
             evidence: *flush.evidence(),
-            // One batch is under way at a time: what is written and not synced is its.
+            // Only one batch is in flight, so records written but not synced belong to it.
             step: Some(if unsynced > 0 { Step::Sync } else { Step::Write }),
             queued_bytes: journal.queued_bytes(),
             unsynced,
@@ -164,7 +164,7 @@ fn stall_of_cell(id: u16, lateness: &mut Lateness, now: Time) -> Stall {
     }
 }
 
-/// Reports a stall that begins to those who follow what happens.
+/// Reports a new stall to readers of the event ring.
 fn report(shared: &Shared, stall: &Stall) {
     let object = match stall.what {
         LateWork::Cell(id) => format!("cell {id}"),
