@@ -1,41 +1,41 @@
-//! The one place that checks credentials.
+//! The single place that checks credentials.
 
 use imori_core::authorize::Identity;
 use imori_core::login::{BUILT_IN_USER, Credentials, Login, SCRAM_BYTES, ScramParameters, Verdict};
 
-/// Checks credentials, whatever protocol they came by.
+/// Checks credentials of all protocols.
 pub trait Authenticator: Send + Sync {
-    /// Decides at once; `None` where that would hold up the other connections of a cell, as a password hash does.
-    /// A cell asks this within a turn.
+    /// Decides at once, or returns `None` if that would block the cell, as computing a password hash does. Called
+    /// within a turn.
     fn verify_now(&self, login: &Login) -> Option<Verdict>;
 
-    /// Decides, however long that takes. A thread of its own asks this, for logins that
-    /// [`Authenticator::verify_now`] left open.
+    /// Decides, however long it takes. Called on a verifier's thread for logins that [`Authenticator::verify_now`]
+    /// left open.
     fn verify(&self, login: &Login) -> Verdict;
 
-    /// The parameters by which a user, or a name that is nobody's, proves to know a password. `None` where no user may
-    /// log in that way. A cell asks this within a turn.
+    /// The parameters for a SCRAM login; unknown names get some too. `None` if SCRAM is not offered. Called within a
+    /// turn.
     fn scram_parameters(&self, _user: &[u8]) -> Option<ScramParameters> {
         None
     }
 
-    /// Tells whether all users who log in by a password or a token can log in that way. A cell asks this within a turn.
+    /// Whether every user with a password or token can use SCRAM. Called within a turn.
     fn all_have_scram_keys(&self) -> bool {
         true
     }
 
-    /// The broker's own proof towards a user who has logged in that way. A cell asks this within a turn.
+    /// The server signature for a user who has logged in by SCRAM. Called within a turn.
     fn scram_signature(&self, _user: &[u8], _messages: &[u8]) -> Option<[u8; SCRAM_BYTES]> {
         None
     }
 }
 
-/// The only user until users are configured: `guest`, from this machine only.
+/// Accepts only the user `guest`, and only from this machine; used until users are configured.
 #[derive(Debug, Clone, Copy)]
 pub struct BuiltInUser;
 
 impl Authenticator for BuiltInUser {
-    /// The work is the same for an unknown user, a wrong password and a guest from elsewhere (SECURITY AUTH-09).
+    /// Takes the same time for an unknown user, a wrong password and a remote guest (SECURITY AUTH-09).
     fn verify_now(&self, login: &Login) -> Option<Verdict> {
         let Credentials::Password { user, password } = &login.credentials else {
             return Some(Verdict::Refused);
@@ -51,7 +51,7 @@ impl Authenticator for BuiltInUser {
     }
 }
 
-/// Compares in a time that depends on the length of `given` only.
+/// Compares in a time that depends only on the length of `given`.
 pub(crate) fn is_equal(given: &[u8], expected: &[u8]) -> bool {
     let expected_len = expected.len();
     let expected = expected.iter().copied().chain(std::iter::repeat(0));

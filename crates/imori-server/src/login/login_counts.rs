@@ -1,4 +1,4 @@
-//! How logins ended, by what the client speaks.
+//! Counts logins by protocol and outcome.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -6,18 +6,18 @@ use imori_core::login::Verdict;
 
 use crate::config::Spoken;
 
-/// Ways by which a login comes: each protocol for messages, and HTTP behind them.
+/// One kind per messaging protocol, and one for HTTP.
 const KINDS: usize = Spoken::ALL.len() + 1;
 
 /// Outcomes of logins.
 pub(crate) const OUTCOMES: [&str; 3] = ["granted", "refused", "busy"];
 
-/// Logins, counted.
+/// Counters of logins.
 #[derive(Debug, Default)]
 pub(crate) struct LoginCounts([[AtomicU64; OUTCOMES.len()]; KINDS]);
 
 impl LoginCounts {
-    /// Counts a login by a protocol for messages, or by HTTP.
+    /// Counts a login; `protocol` is `None` for HTTP.
     pub(crate) fn count(&self, protocol: Option<Spoken>, verdict: &Verdict) {
         let kind = protocol.map_or(KINDS - 1, |protocol| protocol as usize);
         let outcome = match verdict {
@@ -30,7 +30,7 @@ impl LoginCounts {
         }
     }
 
-    /// The counts by protocol, HTTP as `None`, and [`OUTCOMES`].
+    /// Counts per protocol, with `None` for HTTP, in the order of [`OUTCOMES`].
     pub(crate) fn each(&self) -> impl Iterator<Item = (Option<Spoken>, [u64; OUTCOMES.len()])> {
         let kinds = Spoken::ALL.into_iter().map(Some).chain([None]);
         kinds.zip(&self.0).map(|(kind, counts)| {

@@ -1,4 +1,4 @@
-//! A few threads that check credentials which take longer than a turn may.
+//! A few threads for checks of credentials that take longer than a turn may.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -15,17 +15,17 @@ use super::authenticator::Authenticator;
 use crate::limits::{LOGINS_WAITING_MAX, VERIFIER_IDLE_MAX, VERIFIER_THREADS_MAX};
 use crate::slots::unpoisoned;
 
-/// Where a verdict goes.
+/// Receives verdicts.
 pub trait Verdicts: Send + Sync + 'static {
-    /// Tells whether the client is still there to be told.
+    /// Whether the connection still exists.
     fn is_awaited(&self, connection: ConnectionId) -> bool;
 
-    /// Tells the client its verdict, if it is still there.
+    /// Delivers a verdict, if the connection still exists.
     fn tell(&self, login: &Login, verdict: Verdict);
 }
 
-/// The threads, and the logins that wait for one. A thread begins with the first login that needs it, and
-/// ends when none has come for a while. A broker without slow logins has none.
+/// The threads and the queue of logins. A thread starts with the first login that needs it, and ends after some idle
+/// time, so a broker without slow logins has none.
 pub struct Verifiers {
     authenticator: Arc<dyn Authenticator>,
     queue: Arc<Queue>,
@@ -56,13 +56,13 @@ impl fmt::Debug for Verifiers {
 }
 
 impl Verifiers {
-    /// Verifiers without threads yet.
+    /// Creates the queue without threads.
     pub fn new(authenticator: Arc<dyn Authenticator>) -> Verifiers {
         let queue = Queue { state: Mutex::default(), has_more: Condvar::new() };
         Verifiers { authenticator, queue: Arc::new(queue) }
     }
 
-    /// Decides at once, or has a thread decide, which tells `verdicts`.
+    /// Decides at once, or queues the login for a thread that reports to `verdicts`.
     pub fn verify(&self, login: Login, verdicts: impl FnOnce() -> Arc<dyn Verdicts>) -> Verification {
         if let Some(verdict) = self.authenticator.verify_now(&login) {
             return Verification::Done(verdict);
@@ -77,12 +77,12 @@ impl Verifiers {
         }
     }
 
-    /// The authenticator that decides.
+    /// The authenticator in use.
     pub fn authenticator(&self) -> &dyn Authenticator {
         &*self.authenticator
     }
 
-    /// Lets threads end; logins that still wait are not told.
+    /// Ends the threads; logins still in the queue get no verdict.
     pub fn close(&self) {
         let mut state = unpoisoned(self.queue.state.lock());
         state.is_closed = true;
@@ -90,7 +90,7 @@ impl Verifiers {
         self.queue.has_more.notify_all();
     }
 
-    /// Lets a login wait for a thread; false where too many do.
+    /// Queues a login; false if too many wait.
     fn enqueue(&self, login: Login, verdicts: impl FnOnce() -> Arc<dyn Verdicts>) -> io::Result<bool> {
         let mut state = unpoisoned(self.queue.state.lock());
         if state.is_closed || state.waiting.len() >= LOGINS_WAITING_MAX {
@@ -101,7 +101,7 @@ impl Verifiers {
             match Builder::new().name(String::from("verifier")).spawn(move || queue.run(&*authenticator)) {
                 Ok(_) => state.threads += 1,
                 Err(error) if state.threads == 0 => return Err(error),
-                // One that there is comes to it.
+                // An existing thread will take the login.
                 Err(_) => {}
             }
         }
@@ -112,14 +112,14 @@ impl Verifiers {
 }
 
 impl Queue {
-    /// Checks one login after the other until there has been none for a while.
+    /// Checks logins until idle for a while.
     fn run(&self, authenticator: &dyn Authenticator) {
         while let Some(Waiting { login, verdicts }) = self.next() {
-            // Whoever is gone has nobody's time.
+            // The client has disconnected.
             if !verdicts.is_awaited(login.connection) {
                 continue;
             }
-            // A fault in the check of one client must not keep the others waiting.
+            // A panic in one check must not block the others.
             let verified = catch_unwind(AssertUnwindSafe(|| authenticator.verify(&login)));
             if verified.is_err() {
                 error!(connection = ?login.connection, "a fault ended the check of a login; see the panic before");
@@ -128,7 +128,7 @@ impl Queue {
         }
     }
 
-    /// Waits for a login; `None` where the thread has to end, and is counted no longer.
+    /// Waits for a login; `None` if the thread has to end and has been uncounted.
     fn next(&self) -> Option<Waiting> {
         let mut state = unpoisoned(self.state.lock());
         loop {
@@ -162,7 +162,7 @@ mod tests {
 
     use super::*;
 
-    /// Leaves everything open, and decides when it is told to.
+    /// Defers every login, and decides when told to.
     struct Slow(Mutex<mpsc::Receiver<()>>);
 
     impl Authenticator for Slow {
@@ -176,7 +176,7 @@ mod tests {
         }
     }
 
-    /// Connections with even slots are still there.
+    /// Treats connections with even slots as alive.
     struct Told(Mutex<mpsc::Sender<ConnectionId>>);
 
     impl Verdicts for Told {
