@@ -1,4 +1,4 @@
-//! The thread that sends spans, a batch at a time.
+//! The thread that sends spans to the collector in batches.
 
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
@@ -10,7 +10,7 @@ use super::otlp::request;
 use super::span::Span;
 use crate::limits::{TRACE_BATCH_SPANS_MAX, TRACE_EXPORT_EVERY};
 
-/// Sends spans until nobody makes more.
+/// Sends spans until all senders are gone.
 pub(super) fn run(agent: &Agent, url: &str, node: &str, spans: &Receiver<Span>) {
     let mut is_failing = false;
     loop {
@@ -22,7 +22,7 @@ pub(super) fn run(agent: &Agent, url: &str, node: &str, spans: &Receiver<Span>) 
                     is_failing = false;
                 }
                 Ok(()) => {}
-                // One line, until they are taken again.
+                // Logged once, until the collector accepts spans again.
                 Err(error) if !is_failing => {
                     warn!(url, error, lost = batch.len(), "the collector takes no spans");
                     is_failing = true;
@@ -36,7 +36,7 @@ pub(super) fn run(agent: &Agent, url: &str, node: &str, spans: &Receiver<Span>) 
     }
 }
 
-/// Collects spans until there is a batch, or a while after the first; tells too whether there will be no more.
+/// Collects spans until the batch is full or some time after the first; also returns whether there will be no more.
 fn next_batch(spans: &Receiver<Span>) -> (Vec<Span>, bool) {
     let Ok(first) = spans.recv() else { return (Vec::new(), true) };
     let mut batch = vec![first];
@@ -53,7 +53,7 @@ fn next_batch(spans: &Receiver<Span>) -> (Vec<Span>, bool) {
     (batch, false)
 }
 
-/// OTLP over HTTP: any answer of the 200s takes the spans.
+/// OTLP over HTTP: any 2xx status means that the spans were accepted.
 fn send(agent: &Agent, url: &str, body: &[u8]) -> Result<(), String> {
     let answer =
         agent.post(url).content_type("application/json").send(body).map_err(|error| error.to_string())?;

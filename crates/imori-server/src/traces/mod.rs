@@ -1,7 +1,7 @@
 //! Spans of publishes that belong to a trace (W3C Trace Context), sent to a collector by OTLP over HTTP.
 //!
-//! A cell puts a span into a queue with a limit; a thread sends what is there. A message without a sampled
-//! `traceparent` has no span, and no client waits for a collector.
+//! Cells put spans into a bounded queue, and a thread sends them. Only messages with a sampled `traceparent` get a
+//! span, and no client waits for the collector.
 
 mod traces;
 mod exporter;

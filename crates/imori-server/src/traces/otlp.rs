@@ -1,4 +1,4 @@
-//! Spans as OTLP 1.x has them in JSON: `ExportTraceServiceRequest`, ids in hexadecimal, 64-bit numbers as text.
+//! Encodes spans as OTLP 1.x JSON: `ExportTraceServiceRequest`, ids in hexadecimal, 64-bit numbers as text.
 
 use data_encoding::HEXLOWER;
 use imori_core::time::Time;
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::span::Span;
 
-/// `SPAN_KIND_SERVER`: the broker answers a publish.
+/// `SPAN_KIND_SERVER`: the broker handles a publish.
 const KIND_SERVER: u32 = 2;
 
 /// `STATUS_CODE_ERROR`.

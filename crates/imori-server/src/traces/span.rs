@@ -1,4 +1,4 @@
-//! A span: what one publish did, and how long that took.
+//! A span: one publish and its duration.
 
 use imori_core::time::Time;
 use imori_core::world::Sent;
@@ -6,14 +6,14 @@ use imori_core::world::Sent;
 use super::trace_context::TraceContext;
 use crate::limits::TRACE_NAME_BYTES_MAX;
 
-/// A publish, in the words of OpenTelemetry's conventions for messaging.
+/// A publish, in terms of OpenTelemetry's conventions for messaging.
 #[derive(Debug)]
 pub(super) struct Span {
     pub(super) context: TraceContext,
     pub(super) id: [u8; 8],
     pub(super) from: Time,
     pub(super) until: Time,
-    /// The exchange and the subject, as far as they are short.
+    /// The exchange and the subject, truncated if too long.
     pub(super) exchange: String,
     pub(super) subject: String,
     pub(super) vhost: String,
@@ -23,7 +23,7 @@ pub(super) struct Span {
 }
 
 impl Span {
-    /// The span of a publish from one time to another.
+    /// The span of a publish that took from `from` until `until`.
     pub(super) fn of(
         context: TraceContext,
         id: [u8; 8],

@@ -1,17 +1,17 @@
 //! The header `traceparent` (W3C Trace Context, level 1, 3.2).
 
-/// The trace that a message belongs to, and the span that sent it.
+/// The trace of a message, and the span that sent it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct TraceContext {
     pub(super) trace: [u8; 16],
     pub(super) parent: [u8; 8],
 }
 
-/// Length of the header of version 00; later versions may append something behind a hyphen.
+/// Length of the header in version 00; later versions may append more after a hyphen.
 const LEN: usize = 55;
 
 impl TraceContext {
-    /// Reads a header; `None` where it is none, or its sender does not keep the trace.
+    /// Parses a header; `None` if it is invalid or its trace is not sampled.
     pub(super) fn sampled(header: &[u8]) -> Option<TraceContext> {
         let (known, more) = header.split_at_checked(LEN)?;
         let mut fields = known.split(|byte| *byte == b'-');
@@ -26,7 +26,7 @@ impl TraceContext {
     }
 }
 
-/// Lower-case hexadecimal digits of exactly so many bytes.
+/// Decodes exactly `N` bytes of lower-case hexadecimal.
 fn bytes<const N: usize>(digits: &[u8]) -> Option<[u8; N]> {
     let mut bytes = [0; N];
     let is_whole = data_encoding::HEXLOWER.decode_len(digits.len()) == Ok(N)

@@ -1,4 +1,4 @@
-//! The spans that cells make, and the way to the thread that sends them.
+//! Queues spans of publishes for the exporter.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -20,10 +20,10 @@ use crate::fetch;
 use crate::limits::{TRACE_PATIENCE, TRACE_SPANS_MAX};
 use crate::protocol_numbers::header_reader;
 
-/// The header that says which trace a message belongs to.
+/// The header that names a message's trace.
 const TRACEPARENT: &[u8] = b"traceparent";
 
-/// Spans on their way out.
+/// The queue of spans.
 pub(crate) struct Traces {
     spans: Option<SyncSender<Span>>,
     lost: AtomicU64,
@@ -36,10 +36,11 @@ impl fmt::Debug for Traces {
 }
 
 impl Traces {
-    /// Starts what the configuration asks for. Nobody waits for the thread's end, as a collector may take its time.
+    /// Starts the exporter if the configuration names a collector. The thread is never joined, because the collector
+    /// may block it.
     ///
     /// # Errors
-    /// The CA of the collector cannot be used, or no thread can be started.
+    /// The collector's CA cannot be used, or no thread can be started.
     pub(crate) fn start(config: &config::Traces, node: String) -> io::Result<Traces> {
         let Some(url) = config.otlp_url.as_ref().map(|url| url.as_str().to_owned()) else {
             return Ok(Traces { spans: None, lost: AtomicU64::new(0) });
@@ -52,18 +53,18 @@ impl Traces {
         Ok(Traces { spans: Some(spans), lost: AtomicU64::new(0) })
     }
 
-    /// Says that publishes are traced.
+    /// Whether publishes are traced.
     #[inline]
     pub(crate) fn is_on(&self) -> bool {
         self.spans.is_some()
     }
 
-    /// Spans that were lost, as the collector was slower than the publishers.
+    /// Spans dropped because the collector was too slow.
     pub(crate) fn lost(&self) -> u64 {
         self.lost.load(Ordering::Relaxed)
     }
 
-    /// Makes the span of a publish, if its message belongs to a trace that is kept. A random number names it.
+    /// Queues the span of a publish if its message belongs to a sampled trace. `random` provides the span's id.
     pub(crate) fn note(
         &self,
         times: (Time, Time),
@@ -80,7 +81,7 @@ impl Traces {
     }
 }
 
-/// The trace that a message names in its headers.
+/// The trace named by a message's headers.
 fn context(message: &MessageView<'_>) -> Option<TraceContext> {
     let mut found = None;
     header_reader(message.properties.origin).visit_headers(message.text, &mut |name, value| {
