@@ -1,5 +1,5 @@
-//! Amounts that users and vhosts have and an operator can limit: connections, stored bytes, and messages that were
-//! published lately. The limits themselves are among the objects of `access/`.
+//! Usage that operators can limit per user and vhost: connections, stored bytes and publish rates. The limits
+//! themselves are objects of `access/`.
 
 mod turn_rates;
 mod rate;

@@ -1,7 +1,7 @@
-//! How much a user or a vhost may publish a second: a bucket of tokens, of which each publish takes some.
+//! Publish rate of a user or vhost: a token bucket, created only if a limit is set.
 //!
-//! A bucket is one number, the time at which it is full again. All cells that publish for its user change it; there is
-//! none where no limit is set. Who finds it empty waits until there is something in it, so that no look is ever repeated.
+//! A bucket is one number, the time at which it is full again, which all publishing cells update. The wait for tokens
+//! is computed from it, so a waiting publisher does not poll.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -9,7 +9,7 @@ use imori_core::time::Time;
 
 use crate::limits::{RATE_BURST, RATE_WAIT_MIN};
 
-/// A limit on messages, on bytes or on both that are published a second, and how much of it is used.
+/// Limits on messages and bytes published per second, and their use.
 #[derive(Debug)]
 pub(crate) struct Rate {
     messages: Option<Bucket>,
@@ -19,27 +19,27 @@ pub(crate) struct Rate {
 #[derive(Debug)]
 struct Bucket {
     per_second: u64,
-    /// When it is full again, in nanoseconds since the broker began.
+    /// When the bucket is full again, in nanoseconds since the broker started.
     full_at: AtomicU64,
 }
 
 impl Rate {
-    /// A rate of which nothing is used; `None` where there is no limit. A limit of none at all lets one pass a second,
-    /// as nobody could be told why a message waits for ever.
+    /// An unused rate; `None` if nothing is limited. A limit of 0 allows one per second, because a publisher that
+    /// waits forever cannot be told why.
     pub(crate) fn new(messages: Option<u64>, bytes: Option<u64>) -> Option<Rate> {
         let bucket = |per_second: u64| Bucket { per_second: per_second.max(1), full_at: AtomicU64::new(0) };
         (messages.is_some() || bytes.is_some())
             .then(|| Rate { messages: messages.map(bucket), bytes: bytes.map(bucket) })
     }
 
-    /// Tells whether both let the same amount pass.
+    /// Whether both have the same limits.
     pub(crate) fn is_as(&self, other: &Rate) -> bool {
         let limits =
             |rate: &Rate| [&rate.messages, &rate.bytes].map(|bucket| bucket.as_ref().map(|of| of.per_second));
         limits(self) == limits(other)
     }
 
-    /// Takes what was published out of the buckets, which may then owe something.
+    /// Takes tokens for a publish; the buckets may go into debt.
     pub(crate) fn charge(&self, now: Time, messages: usize, bytes: usize) {
         for (bucket, amount) in [(&self.messages, messages), (&self.bytes, bytes)] {
             if let Some(bucket) = bucket {
@@ -48,12 +48,12 @@ impl Rate {
         }
     }
 
-    /// When more may be published; `None` where that is now.
+    /// When the next publish is allowed; `None` if it is now.
     pub(crate) fn open_at(&self, now: Time) -> Option<Time> {
         [&self.messages, &self.bytes].into_iter().flatten().filter_map(|bucket| bucket.open_at(now)).max()
     }
 
-    /// How much was published in the last second, or about so much: messages and bytes, each where it is limited.
+    /// Approximate messages and bytes published in the last second, each only if it is limited.
     pub(crate) fn used(&self, now: Time) -> [Option<u64>; 2] {
         [&self.messages, &self.bytes].map(|bucket| bucket.as_ref().map(|bucket| bucket.used(now)))
     }
@@ -70,11 +70,11 @@ impl Bucket {
     fn open_at(&self, now: Time) -> Option<Time> {
         let burst = u64::try_from(RATE_BURST.as_nanos()).unwrap_or(u64::MAX);
         let at = Time(self.full_at.load(Ordering::Relaxed).saturating_sub(burst).div_ceil(1000));
-        // Whoever is woken for one message would be woken for each.
+        // Waits for a minimum time, so that the publisher is not woken for every single message.
         (at > now).then(|| at.max(now.after(RATE_WAIT_MIN)))
     }
 
-    /// The amount that it lacks, without its debt.
+    /// Tokens missing from the bucket, without its debt.
     fn used(&self, now: Time) -> u64 {
         let lacks = self.full_at.load(Ordering::Relaxed).saturating_sub(nanos(now));
         let used = u128::from(lacks) * u128::from(self.per_second) / u128::from(NANOS);
@@ -94,7 +94,7 @@ mod tests {
 
     const SECOND: u64 = 1_000_000;
 
-    /// SECURITY LIM-10: a burst of a second passes at once, and then no more than the rate.
+    /// SECURITY LIM-10: one second's burst passes at once, then the rate holds.
     #[test]
     fn a_rate_holds_for_every_time_behind_its_burst() {
         let rate = Rate::new(Some(10), None).unwrap();
@@ -128,7 +128,7 @@ mod tests {
         assert_eq!(rate.used(Time(9 * SECOND)), [Some(0), Some(0)]);
     }
 
-    /// SECURITY LIM-16: no number that an operator or a client gives overflows.
+    /// SECURITY LIM-16: extreme numbers from operators or clients do not overflow.
     #[test]
     fn extreme_numbers_are_taken() {
         let rate = Rate::new(Some(0), Some(u64::MAX)).unwrap();

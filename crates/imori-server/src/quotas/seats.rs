@@ -13,16 +13,16 @@ use imori_core::name::Name;
 
 use crate::slots::unpoisoned;
 
-/// A limit that keeps a connection out.
+/// The limit that a connection would exceed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Full {
-    /// The vhost has so many, as many as it may have.
+    /// The vhost has reached this maximum.
     Vhost(usize),
-    /// The user has so many, as many as it may have.
+    /// The user has reached this maximum.
     User(usize),
 }
 
-/// Every connection that has logged in, by user and by vhost.
+/// All connections that have logged in, by user and by vhost.
 #[derive(Debug, Default)]
 pub(crate) struct Seats(Mutex<Seated>);
 
@@ -31,19 +31,19 @@ struct Seated {
     seats: HashMap<ConnectionId, (Name, VhostId)>,
     by_user: HashMap<Name, HashSet<ConnectionId>>,
     by_vhost: HashMap<VhostId, usize>,
-    /// Ids that clients have for themselves, and their connections.
+    /// Claimed client ids, with their connections.
     client_ids: HashMap<ClientId, ConnectionId>,
     claims: HashMap<ConnectionId, ClientId>,
 }
 
-/// The id of a client among those of its user in a vhost (SECURITY AUTH-07).
+/// A client id, unique within its user and vhost (SECURITY AUTH-07).
 type ClientId = (Name, VhostId, Box<[u8]>);
 
 impl Seats {
-    /// Takes a connection in, in place of the seat that it had before.
+    /// Adds a connection, or moves it from its previous user and vhost.
     ///
     /// # Errors
-    /// The vhost, or else the user, has as many as it may have; then nothing is changed.
+    /// The vhost or the user has reached its maximum; nothing is changed.
     pub(crate) fn take(
         &self,
         id: ConnectionId,
@@ -69,7 +69,7 @@ impl Seats {
         Ok(())
     }
 
-    /// Claims a client's id for a connection that has a seat; false where another connection has it.
+    /// Claims a client id for a connection with a seat; false if another connection has claimed it.
     pub(crate) fn claim(&self, connection: ConnectionId, id: &[u8]) -> bool {
         let mut seated = unpoisoned(self.0.lock());
         let Some((user, vhost)) = seated.seats.get(&connection).cloned() else { return false };
@@ -83,24 +83,24 @@ impl Seats {
         true
     }
 
-    /// Gives up the client's id that a connection has claimed, if it has.
+    /// Releases the client id that a connection has claimed, if any.
     pub(crate) fn release(&self, connection: ConnectionId) {
         unpoisoned(self.0.lock()).release(connection);
     }
 
-    /// Gives the seat of a connection back, if it has one.
+    /// Removes a connection.
     pub(crate) fn leave(&self, id: ConnectionId) {
         let mut seated = unpoisoned(self.0.lock());
         seated.release(id);
         seated.unseat(id);
     }
 
-    /// How many connections a vhost has.
+    /// Number of connections in a vhost.
     pub(crate) fn in_vhost(&self, vhost: VhostId) -> usize {
         unpoisoned(self.0.lock()).by_vhost.get(&vhost).copied().unwrap_or_default()
     }
 
-    /// Lends the connections of a user; none comes or goes meanwhile.
+    /// Passes a user's connections to `f` under the lock, so that the set does not change meanwhile.
     pub(crate) fn with_user<R>(
         &self,
         user: &Name,
@@ -143,7 +143,7 @@ mod tests {
         ConnectionId { cell: 0, slot, generation: 0 }
     }
 
-    /// SECURITY LIM-10: whoever leaves makes room, and whoever changes the user or the vhost is counted once.
+    /// SECURITY LIM-10: closing a connection frees its seat, and changing user or vhost moves it.
     #[test]
     fn a_connection_has_one_seat() {
         let (ann, bob) = (Name::from("ann"), Name::from("bob"));
@@ -166,7 +166,7 @@ mod tests {
         let empty = seats.take(connection(1), (&ann, None), (VhostId(0), Some(0)));
         assert_eq!(empty, Err(Full::Vhost(0)));
     }
-    /// SECURITY AUTH-07: nobody keeps another user from an id, and none is kept by who is gone.
+    /// SECURITY AUTH-07: users do not block each other's client ids, and closed connections hold none.
     #[test]
     fn a_client_id_is_one_connections_of_its_user_and_vhost() {
         let (ann, bob) = (Name::from("ann"), Name::from("bob"));

@@ -1,7 +1,7 @@
-//! How many bytes the messages of each vhost have, and which vhosts have as many as they may.
+//! Stored bytes per vhost, and the vhosts that have reached their limit.
 //!
-//! A queue tells of a change once it is large enough, under its lock, so that cells seldom meet here. A publish looks at
-//! the number of full vhosts in the gauge alone, which nearly always is none.
+//! A queue reports a change only once it is large enough, so cells rarely contend for the lock here. A publish only
+//! reads the number of full vhosts from the gauge, which is almost always zero.
 
 use std::collections::HashMap;
 use std::sync::Mutex;
@@ -12,11 +12,11 @@ use imori_core::memory::Gauge;
 
 use crate::slots::unpoisoned;
 
-/// The bytes of all vhosts.
+/// Stored bytes of all vhosts.
 #[derive(Debug, Default)]
 pub(crate) struct StoredBytes {
     vhosts: Mutex<HashMap<VhostId, Stored>>,
-    /// The vhosts that are full, with their limits: what publishes look at while there is any.
+    /// Full vhosts with their limits; publishes read this only if there is one.
     full: ArcSwap<HashMap<VhostId, u64>>,
 }
 
@@ -27,7 +27,7 @@ struct Stored {
 }
 
 impl StoredBytes {
-    /// Takes note that the messages of a vhost have so many bytes more, or fewer.
+    /// Adds a change of a vhost's stored bytes.
     pub(crate) fn add(&self, vhost: VhostId, change: i64, gauge: &Gauge) {
         let mut vhosts = unpoisoned(self.vhosts.lock());
         let stored = vhosts.entry(vhost).or_default();
@@ -42,7 +42,7 @@ impl StoredBytes {
         }
     }
 
-    /// Sets how many bytes messages may have, of each vhost with a limit.
+    /// Sets the limits of all vhosts that have one.
     pub(crate) fn limit(&self, maxes: &HashMap<VhostId, u64>, gauge: &Gauge) {
         let mut vhosts = unpoisoned(self.vhosts.lock());
         for vhost in maxes.keys() {
@@ -53,12 +53,12 @@ impl StoredBytes {
         self.tell(&vhosts, gauge);
     }
 
-    /// How many bytes the messages of a vhost may have, if they have as many.
+    /// The limit of a vhost, if it has been reached.
     pub(crate) fn reached(&self, vhost: VhostId) -> Option<u64> {
         self.full.load().get(&vhost).copied()
     }
 
-    /// How many bytes the messages of a vhost have.
+    /// Stored bytes of a vhost.
     pub(crate) fn of(&self, vhost: VhostId) -> u64 {
         unpoisoned(self.vhosts.lock()).get(&vhost).map_or(0, Stored::bytes)
     }
@@ -73,7 +73,7 @@ impl StoredBytes {
 }
 
 impl Stored {
-    /// Queues tell of their changes one after the other: a moment long there may be fewer than none.
+    /// May be negative for a moment, because queues report their changes separately.
     fn bytes(&self) -> u64 {
         u64::try_from(self.bytes).unwrap_or(0)
     }
@@ -87,7 +87,7 @@ impl Stored {
 mod tests {
     use super::*;
 
-    /// SECURITY LIM-10: a vhost is full exactly as long as its messages have the bytes that they may have.
+    /// SECURITY LIM-10: a vhost is full exactly while its stored bytes reach its limit.
     #[test]
     fn a_vhost_is_full_while_it_has_its_limit() {
         let (stored, gauge) = (StoredBytes::default(), Gauge::default());

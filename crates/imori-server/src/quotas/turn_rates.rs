@@ -1,4 +1,4 @@
-//! The rates that hold for the connection whose turn it is: looked up once, and not at each of its messages.
+//! Caches the publish rates of the connection whose turn it is, to avoid a lookup for each message.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -10,13 +10,13 @@ use imori_core::time::Time;
 
 use super::rate::Rate;
 
-/// The rates of the actor that published last.
+/// The rates of the last publisher.
 #[derive(Debug, Default)]
 pub(crate) struct TurnRates(RefCell<Option<Found>>);
 
-/// How the rates of an actor are found, and a number that changes when they do.
+/// Looks up the rates of an actor.
 pub(crate) trait Rates {
-    /// A number that has changed when rates have.
+    /// Changes whenever rates change.
     fn version(&self) -> u64;
 
     /// The rates of the actor's user and vhost.
@@ -28,18 +28,18 @@ struct Found {
     connection: ConnectionId,
     user: Name,
     vhost: VhostId,
-    /// The version of the limits in which they were found.
+    /// The version at which they were found.
     version: u64,
     rates: [Option<Arc<Rate>>; 2],
 }
 
 impl TurnRates {
-    /// Tells whether there is a limit on what an actor publishes a second.
+    /// Whether a publish rate applies to the actor.
     pub(crate) fn has_any(&self, from: &impl Rates, actor: &Actor<'_>) -> bool {
         self.with(from, actor, |rates| rates.next().is_some())
     }
 
-    /// Charges what an actor published.
+    /// Charges a publish to the actor's rates.
     pub(crate) fn charge(
         &self,
         from: &impl Rates,
@@ -50,7 +50,7 @@ impl TurnRates {
         self.with(from, actor, |rates| rates.for_each(|rate| rate.charge(now, messages, bytes)));
     }
 
-    /// When an actor may publish more; `None` where that is now.
+    /// When the actor may publish again; `None` if it is now.
     pub(crate) fn open_at(&self, from: &impl Rates, actor: &Actor<'_>, now: Time) -> Option<Time> {
         self.with(from, actor, |rates| rates.filter_map(|rate| rate.open_at(now)).max())
     }
