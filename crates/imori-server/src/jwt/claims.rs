@@ -1,4 +1,4 @@
-//! The claims of a token that was verified: whom it names, for whom, and how long.
+//! The claims of a verified token: user, scopes and expiry.
 
 use std::time::Duration;
 
@@ -8,19 +8,19 @@ use super::jwt_error::JwtError;
 use crate::config::Jwt;
 use crate::limits::JWT_USER_BYTES_MAX;
 
-/// Claims that hold.
+/// Claims that passed the checks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Claims {
     /// The user.
     pub(super) user: String,
-    /// Its scopes, as they stand in the token.
+    /// Scopes as written in the token.
     pub(super) scopes: Vec<String>,
-    /// When the token ends, since the epoch.
+    /// Expiry with leeway, since the epoch.
     pub(super) ends: Duration,
 }
 
 impl Claims {
-    /// Judges claims at a time since the epoch (RFC 7519, 4.1; RFC 9068, 4).
+    /// Checks claims at a time since the epoch (RFC 7519, 4.1; RFC 9068, 4).
     pub(super) fn of(claims: &Map<String, Value>, terms: &Jwt, now: Duration) -> Result<Claims, JwtError> {
         if claims.get("iss").and_then(Value::as_str) != terms.issuer.as_deref() {
             return Err(JwtError::Issuer);
@@ -50,7 +50,7 @@ impl Claims {
     }
 }
 
-/// A text, or each text of a list.
+/// A string, or all strings of an array.
 fn texts(value: Option<&Value>) -> Vec<&str> {
     match value {
         Some(Value::String(text)) => vec![text],
@@ -59,7 +59,8 @@ fn texts(value: Option<&Value>) -> Vec<&str> {
     }
 }
 
-/// RFC 7519, 2: a number of seconds since the epoch, which may have a fraction. Another type is no missing claim.
+/// RFC 7519, 2: seconds since the epoch, perhaps with a fraction. A value of another type is an error, unlike a
+/// missing claim.
 fn seconds(claims: &Map<String, Value>, name: &'static str) -> Result<Option<Duration>, JwtError> {
     let Some(value) = claims.get(name) else { return Ok(None) };
     let seconds = value.as_f64().ok_or(JwtError::Claim(name))?;

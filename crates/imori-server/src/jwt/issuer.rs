@@ -1,4 +1,4 @@
-//! The issuer of access tokens, as far as the broker trusts it.
+//! The trusted issuer of access tokens.
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -23,7 +23,7 @@ pub(crate) struct Issuer {
     terms: Jwt,
     source: KeySource,
     clock: Clock,
-    /// A login waits for newer keys; the others do not wait with it.
+    /// A login is waiting for newer keys; others do not wait as well.
     is_renewing: AtomicBool,
 }
 
@@ -33,8 +33,8 @@ impl fmt::Debug for Issuer {
     }
 }
 
-/// Says that a password may be a token: three parts of base64url, the first of which begins as JSON does. The check is
-/// worth a thread only then.
+/// Whether a password may be a token: three base64url parts, of which the first begins like JSON. Avoids a thread's
+/// check of other passwords.
 pub(crate) fn looks_like_token(password: &[u8]) -> bool {
     password.starts_with(b"eyJ")
         && password.len() <= JWT_BYTES_MAX
@@ -42,7 +42,7 @@ pub(crate) fn looks_like_token(password: &[u8]) -> bool {
 }
 
 impl Issuer {
-    /// The issuer that a configuration trusts; `None` where it trusts none.
+    /// The issuer that a configuration trusts, if any.
     ///
     /// # Errors
     /// The file of its keys cannot be used.
@@ -53,7 +53,7 @@ impl Issuer {
         Ok(source.map(issuer))
     }
 
-    /// Keeps the keys up to date until [`Issuer::close`], on a thread of its own.
+    /// Keeps the keys up to date until [`Issuer::close`]; runs on its own thread.
     pub(crate) fn run(&self) {
         self.source.run();
     }
@@ -63,11 +63,11 @@ impl Issuer {
         self.source.close();
     }
 
-    /// Verifies a token, and gives the identity that it grants in these vhosts, until the token ends. Waits for newer keys
-    /// where the token names an unknown one, if no other does (SECURITY AUTH-10).
+    /// Verifies a token and returns the identity it grants in `vhosts` until it expires. If the token names an
+    /// unknown key, waits for newer keys unless another login does (SECURITY AUTH-10).
     ///
     /// # Errors
-    /// Why the token is refused.
+    /// The reason the token is refused.
     pub(crate) fn check<'a>(
         &self,
         token: &[u8],
@@ -100,7 +100,7 @@ impl Issuer {
         let rights =
             Rights::new(&user, scopes.tags, grants.iter().map(|(id, name, grants)| (*id, name, grants)));
         let rights = rights.map_err(JwtError::Scopes)?.until(end);
-        // Where a client can name no vhost there is no choice.
+        // Clients whose protocol cannot name a vhost use the only one.
         let rights = match &*grants {
             [(only, _, _)] => rights.at_home(*only),
             _ => rights,
@@ -109,5 +109,5 @@ impl Issuer {
     }
 }
 
-/// A connection that lasts longer than this is told of its end by nobody who is alive.
+/// A bound for expiry times, longer than any connection lasts.
 const LONGEST: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60);

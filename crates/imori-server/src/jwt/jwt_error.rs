@@ -1,4 +1,4 @@
-//! Why a token is refused, for the log alone: a client hears of no reason.
+//! Why a token is refused; for the log only, clients get no reason.
 
 use std::fmt;
 
@@ -7,27 +7,27 @@ use imori_core::authorize::RightsError;
 /// Why a token is refused (SECURITY AUTH-10).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum JwtError {
-    /// Something that is not a signed token in compact form (RFC 7515, 7.1).
+    /// It is not a signed token in compact form (RFC 7515, 7.1).
     Form(&'static str),
-    /// Its `typ` says that it is no access token but another kind.
+    /// Its `typ` says that it is another kind of token.
     Type(String),
-    /// An algorithm that no key of the issuer is for; `none` is one.
+    /// No key of the issuer is for this algorithm; `none` is an example.
     Algorithm(String),
     /// The issuer has no key with this name.
     UnknownKey(String),
-    /// Somebody else signed it, or changed it.
+    /// The signature does not verify.
     Signature,
     /// A claim is missing or of another type.
     Claim(&'static str),
-    /// Somebody else issued it.
+    /// It has another issuer.
     Issuer,
-    /// The token is for somebody else.
+    /// It has another audience.
     Audience,
-    /// Its time is over.
+    /// It has expired.
     Expired,
-    /// Its time has not begun.
+    /// It is not valid yet.
     NotYet,
-    /// Its scopes are no rights.
+    /// Its scopes do not compile to rights.
     Scopes(RightsError),
 }
 

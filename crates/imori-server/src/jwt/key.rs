@@ -1,4 +1,4 @@
-//! A public key of an issuer, and what it verifies (RFC 7517, RFC 7518).
+//! A public key of an issuer, and verification by it (RFC 7517, RFC 7518).
 
 use base64::Engine as _;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
@@ -10,7 +10,7 @@ use ring::signature::{
 };
 use serde::Deserialize;
 
-/// A key as a JSON Web Key tells of it; unknown members mean nothing (RFC 7517, 4).
+/// A JSON Web Key; unknown members are ignored (RFC 7517, 4).
 #[derive(Debug, Deserialize)]
 pub(super) struct JsonKey {
     kty: String,
@@ -35,9 +35,9 @@ pub(super) struct JsonKey {
 /// A public key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Key {
-    /// The name by which tokens call it.
+    /// The key id that tokens refer to.
     pub(super) id: Option<String>,
-    /// The one algorithm that it is for, where its owner says so.
+    /// The only algorithm allowed for the key, if it names one.
     algorithm: Option<String>,
     material: Material,
 }
@@ -50,7 +50,7 @@ enum Material {
     Ed25519(Vec<u8>),
 }
 
-/// Bytes of an RSA key's modulus (RFC 7518, 3.3).
+/// Smallest modulus of an RSA key (RFC 7518, 3.3).
 const RSA_BYTES_MIN: usize = 256;
 
 /// RFC 7518, 3.3 and 3.5.
@@ -64,11 +64,11 @@ const RSA_ALGORITHMS: [(&str, &RsaParameters); 6] = [
 ];
 
 impl Key {
-    /// The key that a JSON Web Key tells of; `None` where that is for something else than signatures, of a kind that is
-    /// unknown here, or a secret: whoever can verify by a secret can sign.
+    /// Converts a JSON Web Key. `None` if it is not for signatures, of an unknown kind, or symmetric: a shared secret
+    /// can sign as well as verify.
     ///
     /// # Errors
-    /// A key that is too short to prove anything, or no key of its kind (SECURITY AUTH-10).
+    /// The key is too short or malformed (SECURITY AUTH-10).
     pub(super) fn of(key: &JsonKey) -> Result<Option<Key>, String> {
         if key.purpose.as_deref().is_some_and(|purpose| purpose != "sig") {
             return Ok(None);
@@ -96,7 +96,7 @@ impl Key {
         Ok(Some(Key { id: key.kid.clone(), algorithm: key.alg.clone(), material }))
     }
 
-    /// Says that tokens of this algorithm can be verified by the key.
+    /// Whether the key can verify this algorithm.
     pub(super) fn is_for(&self, algorithm: &str) -> bool {
         let is_of_kind = match self.material {
             Material::Rsa { .. } => RSA_ALGORITHMS.iter().any(|(name, _)| *name == algorithm),
@@ -107,7 +107,7 @@ impl Key {
         is_of_kind && self.algorithm.as_deref().is_none_or(|only| only == algorithm)
     }
 
-    /// Says that the owner of the key signed a text by an algorithm that the key is for.
+    /// Whether `signature` is the key owner's signature of `text`, by an algorithm that the key is for.
     pub(super) fn is_signed(&self, algorithm: &str, text: &[u8], signature: &[u8]) -> bool {
         let by = |with: &'static dyn VerificationAlgorithm, point: &[u8]| {
             UnparsedPublicKey::new(with, point).verify(text, signature).is_ok()

@@ -1,4 +1,4 @@
-//! The keys of an issuer: a JSON Web Key Set (RFC 7517, 5).
+//! An issuer's keys: a JSON Web Key Set (RFC 7517, 5).
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -17,7 +17,7 @@ struct JsonKeySet {
 }
 
 impl KeySet {
-    /// Reads a set. Keys that tokens cannot be verified by are left out, as RFC 7517 asks.
+    /// Parses a set. Skips keys that cannot verify tokens, as RFC 7517 requires.
     pub(super) fn read(json: &[u8]) -> Result<KeySet, String> {
         let set: JsonKeySet =
             serde_json::from_slice(json).map_err(|error| format!("they are no JSON Web Key Set: {error}"))?;
@@ -31,8 +31,7 @@ impl KeySet {
         }
     }
 
-    /// The keys by which a token can be verified that names this algorithm and this key; one that names no key is
-    /// verified by each that fits.
+    /// The keys that may verify a token with this algorithm and key id; without a key id, all keys that fit.
     pub(super) fn for_token(&self, algorithm: &str, id: Option<&str>) -> Result<Vec<&Key>, JwtError> {
         let named: Vec<&Key> = self.0.iter().filter(|key| id.is_none() || key.id.as_deref() == id).collect();
         if named.is_empty() {

@@ -1,6 +1,6 @@
-//! Access tokens that another server issues: JSON Web Tokens (RFC 7519), as in RFC 9068.
+//! Access tokens of another server: JSON Web Tokens (RFC 7519), as in RFC 9068.
 //!
-//! A token is checked by the keys of its issuer, and its scopes are the rights of the one connection that shows it.
+//! A token is verified by its issuer's keys, and its scopes become the rights of the connection that presents it.
 
 mod issuer;
 mod source;

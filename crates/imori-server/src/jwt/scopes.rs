@@ -1,5 +1,5 @@
-//! Scopes as rights, in the words of RabbitMQ: `write:vhost/name`, `read:vhost/exchange/routing.key`,
-//! `tag:monitoring`. A `*` stands for any characters; the parts are percent-encoded.
+//! Scopes in RabbitMQ's syntax: `write:vhost/name`, `read:vhost/exchange/routing.key`, `tag:monitoring`. A `*`
+//! matches any characters; the parts are percent-encoded.
 
 use imori_core::authorize::{Grants, Tag, Tags, TopicGrant};
 use imori_core::id::VhostId;
@@ -7,21 +7,21 @@ use imori_core::message::TOPIC_EXCHANGE;
 use imori_core::name::Name;
 use percent_encoding::percent_decode_str;
 
-/// Rights of a token, before they are compiled.
+/// A token's scopes, before they are compiled to rights.
 #[derive(Debug, Default)]
 pub(super) struct Scopes {
-    /// Roles towards the admin listener.
+    /// Roles on the admin listener.
     pub(super) tags: Tags,
     resources: Vec<Scope>,
 }
 
-/// A scope that is no tag.
+/// A scope other than a tag.
 #[derive(Debug)]
 struct Scope {
     permission: Permission,
     vhost: Wildcards,
     name: Wildcards,
-    /// Absent where every routing key is meant.
+    /// `None` for every routing key.
     key: Option<Wildcards>,
 }
 
@@ -32,7 +32,7 @@ enum Permission {
     Read,
 }
 
-/// Literal texts, with any characters between two of them.
+/// Literal texts, with any characters between them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Wildcards(Vec<String>);
 
@@ -71,13 +71,13 @@ impl Wildcards {
         between.iter().all(|part| step(&mut rest, part).is_some())
     }
 
-    /// As a part of a regular expression.
+    /// Converts it to a part of a regular expression.
     fn expression(&self) -> String {
         self.0.iter().map(|part| regex_syntax::escape(part)).collect::<Vec<_>>().join(".*")
     }
 }
 
-/// An expression that finds exactly the names that one of the parts matches.
+/// An expression that matches exactly what one of the parts matches.
 fn any_of<'a>(parts: impl Iterator<Item = &'a Wildcards>) -> String {
     let mut parts: Vec<&Wildcards> = parts.collect();
     if parts.iter().any(|part| part.is_all()) {
@@ -85,7 +85,7 @@ fn any_of<'a>(parts: impl Iterator<Item = &'a Wildcards>) -> String {
     }
     parts.dedup();
     match parts.is_empty() {
-        // No name is empty.
+        // Matches nothing, as no name is empty.
         true => String::from("^$"),
         false => {
             let parts: Vec<_> = parts.into_iter().map(Wildcards::expression).collect();
@@ -95,7 +95,7 @@ fn any_of<'a>(parts: impl Iterator<Item = &'a Wildcards>) -> String {
 }
 
 impl Scopes {
-    /// Reads scopes. Those without the prefix are for others, and those that are nothing here are left out.
+    /// Parses scopes. Ignores scopes without the prefix and unknown ones.
     pub(super) fn read<'a>(scopes: impl IntoIterator<Item = &'a str>, prefix: &str) -> Scopes {
         let mut read = Scopes::default();
         for scope in scopes {
@@ -119,7 +119,7 @@ impl Scopes {
         read
     }
 
-    /// The grants in a vhost; `None` where the token may not enter it.
+    /// The grants in a vhost; `None` if the token gives no access to it.
     pub(super) fn grants(&self, vhost: &str) -> Option<Grants> {
         let here: Vec<&Scope> = self.resources.iter().filter(|scope| scope.vhost.matches(vhost)).collect();
         if here.is_empty() {
@@ -155,7 +155,7 @@ impl Scopes {
         })
     }
 
-    /// The grants in each of these vhosts that the token may enter.
+    /// The grants in each vhost to which the token gives access.
     pub(super) fn in_vhosts<'a>(
         &self,
         vhosts: impl Iterator<Item = (VhostId, &'a str)>,
@@ -165,8 +165,8 @@ impl Scopes {
 }
 
 impl Scope {
-    /// Reads `vhost/name` or `vhost/name/key`. A key limits one exchange: where wildcards name many, that is
-    /// `amq.topic`, if they name it.
+    /// Parses `vhost/name` or `vhost/name/key`. A key limits a single exchange: for a name with wildcards that is
+    /// `amq.topic`, if the name matches it.
     fn read(permission: Permission, object: &str) -> Option<Scope> {
         let mut parts = object.splitn(3, '/').map(Wildcards::read);
         let (vhost, name) = (parts.next()??, parts.next()??);
@@ -192,7 +192,7 @@ mod tests {
         Scopes::read(scopes.iter().copied(), "").grants(vhost)
     }
 
-    /// SECURITY AUTH-10: scopes are not wider than they say.
+    /// SECURITY AUTH-10: scopes grant no more than they say.
     #[test]
     fn scopes_are_grants_of_their_vhosts() {
         let scopes = ["write:%2F/q%2Ea*", "read:*/q.b", "configure:dev/*", "read:dev/x"];

@@ -1,4 +1,4 @@
-//! Where the keys of an issuer are, and the thread that reads them again.
+//! Where an issuer's keys come from, and the thread that refreshes them.
 
 use std::error::Error;
 use std::fmt;
@@ -17,7 +17,7 @@ use crate::fetch::agent;
 use crate::limits::{JWT_KEYS_BYTES_MAX, JWT_KEYS_EVERY_MIN, JWT_KEYS_PATIENCE};
 use crate::slots::unpoisoned;
 
-/// The keys of an issuer cannot be read.
+/// The issuer's keys cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeysError {
     place: String,
@@ -32,14 +32,14 @@ impl fmt::Display for KeysError {
 
 impl Error for KeysError {}
 
-/// Where keys are.
+/// The source of keys.
 #[derive(Debug, Clone)]
 enum Place {
     File(PathBuf),
     Address { url: String, ca: Option<PathBuf> },
 }
 
-/// The keys of an issuer, and the wish for newer ones.
+/// The issuer's current keys, and requests for newer ones.
 #[derive(Debug)]
 pub(super) struct KeySource {
     place: Place,
@@ -51,7 +51,7 @@ pub(super) struct KeySource {
 
 #[derive(Debug)]
 struct State {
-    /// How often keys were read, or could not be.
+    /// How often keys were read, successfully or not.
     readings: u64,
     last: Option<Instant>,
     is_wanted: bool,
@@ -60,7 +60,7 @@ struct State {
 }
 
 impl KeySource {
-    /// The source that a configuration names; `None` where it names none. Keys in a file have to be there.
+    /// The source that a configuration names, if any. Keys in a file are read now and must be valid.
     pub(super) fn of(terms: &Jwt) -> Result<Option<KeySource>, KeysError> {
         let place = match (terms.keys_file.path(), &terms.keys_url) {
             (Some(path), _) => Place::File(path.to_owned()),
@@ -88,7 +88,7 @@ impl KeySource {
         self.keys.load_full()
     }
 
-    /// Reads the keys again and again until [`KeySource::close`]. Keys that cannot be read leave the others in force.
+    /// Refreshes the keys until [`KeySource::close`]. If reading fails, the previous keys stay in force.
     pub(super) fn run(&self) {
         while self.wait_for_turn() {
             let read = self.place.read();
@@ -103,7 +103,7 @@ impl KeySource {
                     state.is_failing = false;
                     self.keys.store(Arc::new(keys));
                 }
-                // One line, until they can be read again.
+                // Logged once, until the keys can be read again.
                 Err(error) if !state.is_failing => {
                     warn!(%error, "those in force stay");
                     state.is_failing = true;
@@ -115,7 +115,7 @@ impl KeySource {
         }
     }
 
-    /// Waits until keys are to be read; false where they are not any more.
+    /// Waits until a refresh is due; false once the source is closed.
     fn wait_for_turn(&self) -> bool {
         let mut state = unpoisoned(self.state.lock());
         loop {
@@ -133,7 +133,7 @@ impl KeySource {
         }
     }
 
-    /// Has the keys read soon and waits for that a moment, for a token that names an unknown one.
+    /// Requests a refresh for a token that names an unknown key, and waits for it a moment.
     pub(super) fn renew(&self) {
         let mut state = unpoisoned(self.state.lock());
         let (readings, began) = (state.readings, Instant::now());

@@ -1,4 +1,4 @@
-//! A signed token in compact form: header, claims and signature in base64url with dots between (RFC 7515, 7.1).
+//! A signed token in compact form: header, claims and signature in base64url, separated by dots (RFC 7515, 7.1).
 
 use base64::Engine as _;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
@@ -20,14 +20,14 @@ struct Header {
     crit: Option<Value>,
 }
 
-/// Media types of access tokens, to which `application/` is understood (RFC 7515, 4.1.9; RFC 7519, 5.1; RFC 9068, 2.1).
+/// Media types of access tokens, without the implied `application/` (RFC 7515, 4.1.9; RFC 7519, 5.1; RFC 9068, 2.1).
 const ACCESS_TOKEN_TYPES: [&str; 2] = ["at+jwt", "jwt"];
 
-/// Values by which Keycloak marks its other tokens in a claim, as their headers say `JWT` alike.
+/// Values of the claim `typ` in Keycloak's other tokens, whose headers also say `JWT`.
 const OTHER_TOKEN_CLAIMS: [&str; 4] = ["id", "refresh", "offline", "logout"];
 
-/// Verifies a token by the keys of its issuer, and gives its claims. Neither `alg:none` nor a secret verifies anything,
-/// as there is no key of that kind (SECURITY AUTH-10).
+/// Verifies a token by the issuer's keys and returns its claims. `alg:none` and symmetric algorithms always fail,
+/// because no key is for them (SECURITY AUTH-10).
 pub(super) fn verified(token: &[u8], keys: &KeySet) -> Result<Map<String, Value>, JwtError> {
     let text = str::from_utf8(token).map_err(|_| JwtError::Form("it is not text"))?;
     let (signed, signature) = text.rsplit_once('.').ok_or(JwtError::Form("it has no parts"))?;
@@ -58,7 +58,7 @@ pub(super) fn verified(token: &[u8], keys: &KeySet) -> Result<Map<String, Value>
     }
 }
 
-/// Tells whether a header's `typ` is one of access tokens. RFC 7515, 4.1.9: media types have no case.
+/// Whether a header's `typ` is that of an access token. RFC 7515, 4.1.9: media types are case-insensitive.
 fn is_access_token_type(name: &str) -> bool {
     let name = name.to_ascii_lowercase();
     ACCESS_TOKEN_TYPES.contains(&name.strip_prefix("application/").unwrap_or(&name))
