@@ -17,11 +17,11 @@ use tracing::{debug, warn};
 use super::password::{HashMemory, PasswordHash};
 use crate::limits::{ALLOCATOR_PURGE_DELAY, HASH_MEMORY_IDLE_MAX};
 
-/// The lowest priority that the system has.
+/// The lowest scheduling priority.
 const NICEST: i32 = 19;
 
 thread_local! {
-    /// The hashers of this thread, which end with it or when they are idle: of lowest and of ordinary priority.
+    /// The hashers of this thread, at lowest and at normal priority; they end with it or when idle.
     static CHECKS: RefCell<Option<Hasher>> = const { RefCell::new(None) };
     static URGENT: RefCell<Option<Hasher>> = const { RefCell::new(None) };
 }
@@ -31,21 +31,21 @@ type Work = Box<dyn FnOnce(&mut HashMemory) + Send>;
 #[derive(Clone)]
 struct Hasher(Sender<Work>);
 
-/// Says whether a password is the one that was hashed, once a thread of the lowest priority has found that out.
+/// Checks a password against a hash on a thread of the lowest priority.
 pub(crate) fn verify(hash: &PasswordHash, password: &[u8]) -> bool {
     let (hash, password) = (hash.clone(), Box::<[u8]>::from(password));
     let verify = move |memory: &mut HashMemory| hash.verify(&password, memory);
     CHECKS.with_borrow_mut(|hasher| ask(hasher, NICEST, verify)).unwrap_or(false)
 }
 
-/// Says the same to the broker's own start, which is not to wait for others.
+/// Checks a password at normal priority, for the broker's start, which must not be starved.
 pub(crate) fn verify_for_start(hash: &PasswordHash, password: &[u8]) -> bool {
     let (hash, password) = (hash.clone(), Box::<[u8]>::from(password));
     let verify = move |memory: &mut HashMemory| hash.verify(&password, memory);
     URGENT.with_borrow_mut(|hasher| ask(hasher, 0, verify)).unwrap_or(false)
 }
 
-/// Hashes a password with argon2id and a new salt, for an operator or a first start. `None` where the system has no
+/// Hashes a password by argon2id with a new salt, for an operator or the first start. `None` if the system has no
 /// random bytes.
 pub(crate) fn hash(password: &[u8]) -> Option<PasswordHash> {
     let password = Box::<[u8]>::from(password);
@@ -53,13 +53,13 @@ pub(crate) fn hash(password: &[u8]) -> Option<PasswordHash> {
     URGENT.with_borrow_mut(|hasher| ask(hasher, 0, hash)).flatten()
 }
 
-/// Has the hasher of this thread do work. `None` where that ended in a fault.
+/// Runs work on this thread's hasher; `None` if it panicked.
 fn ask<R: Send + 'static>(
     hasher: &mut Option<Hasher>,
     niceness: i32,
     work: impl Fn(&mut HashMemory) -> R + Clone + Send + 'static,
 ) -> Option<R> {
-    // One that was idle may end just now: then another one is asked.
+    // An idle hasher may be ending just now; then a new one is started.
     for _ in 0..2 {
         let asked = match hasher {
             Some(hasher) => hasher.clone(),
@@ -87,7 +87,7 @@ impl Hasher {
         Ok(Hasher(asks))
     }
 
-    /// Waits for an answer; `None` where the thread has ended before.
+    /// Waits for the result; `None` if the hasher ended before.
     fn ask<R: Send + 'static>(&self, work: impl FnOnce(&mut HashMemory) -> R + Send + 'static) -> Option<R> {
         let (answers, answer) = channel();
         let work = Box::new(move |memory: &mut HashMemory| drop(answers.send(work(memory))));
@@ -96,7 +96,7 @@ impl Hasher {
     }
 }
 
-/// Does work until there is none for a while, and gives the memory back to the system.
+/// Runs work until idle for a while, then returns the memory to the system.
 fn run(asked: &Receiver<Work>, niceness: i32) {
     if let Err(error) = nice(niceness) {
         debug!(%error, "the thread of a hasher keeps the priority of cells");
@@ -107,7 +107,7 @@ fn run(asked: &Receiver<Work>, niceness: i32) {
         match asked.recv_timeout(if has_memory { HASH_MEMORY_IDLE_MAX } else { ALLOCATOR_PURGE_DELAY }) {
             Ok(work) => work(&mut memory),
             Err(_) if has_memory => memory = HashMemory::default(),
-            // The allocator keeps what was freed for a moment, and then gives it back as a thread ends.
+            // The allocator keeps freed memory for a moment and returns it when a thread ends after that.
             Err(RecvTimeoutError::Timeout) => return,
             Err(RecvTimeoutError::Disconnected) => return park_timeout(ALLOCATOR_PURGE_DELAY),
         }

@@ -1,4 +1,4 @@
-//! Secrets of users as they are kept, and the checks of what clients show: hashes of passwords, keys, digests of tokens.
+//! Stored secrets of users, and checks against them: password hashes, SCRAM keys, digests of tokens.
 
 mod hasher;
 mod nkey;

@@ -1,15 +1,15 @@
-//! Public keys of NATS users: `U` and 55 more characters of base32, which stand for a key of Ed25519.
+//! Public keys of NATS users: `U` and 55 more base32 characters, which encode an Ed25519 key.
 
 use data_encoding::BASE32_NOPAD;
 use ring::signature::{ED25519, UnparsedPublicKey};
 
-/// The first byte of a user's public key: 20 in the five bits that make the first character a `U`.
+/// First byte of a user's public key: 20 in the five bits that encode the first character, `U`.
 const USER_PREFIX: u8 = 20 << 3;
 
-/// Bytes of a key of Ed25519.
+/// Length of an Ed25519 key.
 const KEY_BYTES: usize = 32;
 
-/// Reads a public key of a user; `None` where it is none, or its checksum does not fit.
+/// Decodes a user's public key; `None` if it is malformed or its checksum is wrong.
 fn key_bytes(text: &[u8]) -> Option<[u8; KEY_BYTES]> {
     let bytes = BASE32_NOPAD.decode(text).ok()?;
     let (content, checksum) = bytes.split_last_chunk::<2>()?;
@@ -18,18 +18,18 @@ fn key_bytes(text: &[u8]) -> Option<[u8; KEY_BYTES]> {
     is_sound.then(|| key.try_into().ok()).flatten()
 }
 
-/// Says that a text is the public key of a user.
+/// Whether a text is a user's public key.
 pub(crate) fn is_user_key(text: &str) -> bool {
     key_bytes(text.as_bytes()).is_some()
 }
 
-/// Says that the owner of this key signed a text.
+/// Whether `signature` is the signature of `text` by this key.
 pub(crate) fn is_signed(key: &[u8], text: &[u8], signature: &[u8]) -> bool {
     let Some(key) = key_bytes(key) else { return false };
     UnparsedPublicKey::new(&ED25519, key).verify(text, signature).is_ok()
 }
 
-/// CRC-16 with the polynomial 0x1021 and nothing reflected, as XMODEM has it.
+/// CRC-16/XMODEM: polynomial 0x1021, not reflected.
 fn crc16(bytes: &[u8]) -> u16 {
     bytes.iter().fold(0, |crc, byte| {
         (0..8).fold(
@@ -45,7 +45,7 @@ fn crc16(bytes: &[u8]) -> u16 {
 mod tests {
     use super::*;
 
-    /// The key of the examples in the documentation of NATS.
+    /// The example key in the NATS documentation.
     const KEY: &str = "UDXU4RCSJNZOIQHZNWXHXORDPRTGNJAHAHFRGZNEEJCPQTT2M7NLCNF4";
 
     #[test]

@@ -1,4 +1,4 @@
-//! Hashes of passwords: argon2id, and those that other brokers' definitions bring along.
+//! Password hashes: argon2id, and the kinds that definitions of other brokers contain.
 
 use std::fmt;
 
@@ -11,46 +11,46 @@ use sha2::{Digest as _, Sha256, Sha512};
 
 use super::scram::ScramKeys;
 
-/// Bytes of the salt that RabbitMQ puts before a hash.
+/// Length of the salt in front of RabbitMQ's hashes.
 const RABBITMQ_SALT_BYTES: usize = 4;
 
-/// Characters of a password that is made: 32 that are easy to read aloud.
+/// Characters of generated passwords: 32 that are easy to read aloud.
 const ALPHABET: &[u8; 32] = b"abcdefghijkmnpqrstuvwxyz23456789";
 
-/// Characters of such a password.
+/// Length of a generated password.
 const PASSWORD_CHARACTERS: usize = 25;
 
-/// The memory that argon2id works in, some 19 MiB. A thread that checks often keeps it: fresh pages for each check would
-/// have the kernel hold up all other threads.
+/// The memory for argon2id, about 19 MiB. Threads that check often keep it, because mapping fresh pages for each
+/// check would make the kernel delay all other threads.
 #[derive(Default)]
 pub(crate) struct HashMemory(Vec<Block>);
 
 impl HashMemory {
-    /// Tells whether nothing was checked in it.
+    /// Whether no memory is allocated.
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 }
 
-/// The function that made a hash, under RabbitMQ's names where RabbitMQ knows it.
+/// The algorithm of a hash; serialized under RabbitMQ's name if RabbitMQ has one.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Algorithm {
     /// RFC 9106, in the PHC string format.
     #[default]
     #[serde(rename = "argon2id")]
     Argon2id,
-    /// Of a nats-server configuration: `$2a$…`.
+    /// From configurations of nats-server: `$2a$…`.
     #[serde(rename = "bcrypt")]
     Bcrypt,
-    /// RabbitMQ's default: a salt of four bytes and the SHA-256 of salt and password, in base64.
+    /// RabbitMQ's default: base64 of a four-byte salt and the SHA-256 of salt and password.
     #[serde(rename = "rabbit_password_hashing_sha256")]
     RabbitMqSha256,
-    /// RabbitMQ's other one.
+    /// RabbitMQ's variant with SHA-512.
     #[serde(rename = "rabbit_password_hashing_sha512")]
     RabbitMqSha512,
 }
 
-/// The hash of a password, and its keys of SCRAM if there are any.
+/// A password hash, with SCRAM keys if there are any.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct PasswordHash {
     #[serde(rename = "password_hash")]
@@ -62,14 +62,14 @@ pub(crate) struct PasswordHash {
 }
 
 impl fmt::Debug for PasswordHash {
-    /// A hash never gets into a log.
+    /// Keeps hashes out of logs.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("PasswordHash").field("algorithm", &self.algorithm).finish_non_exhaustive()
     }
 }
 
 impl PasswordHash {
-    /// Hashes a password with argon2id and a new salt, in some 20 ms. `None` where the system has no random bytes.
+    /// Hashes a password by argon2id with a new salt, in about 20 ms. `None` if the system has no random bytes.
     pub(crate) fn of(password: &[u8], memory: &mut HashMemory) -> Option<PasswordHash> {
         let (mut salt, mut digest) = ([0; 16], [0; Params::DEFAULT_OUTPUT_LEN]);
         getrandom::fill(&mut salt).ok()?;
@@ -86,7 +86,7 @@ impl PasswordHash {
         Some(PasswordHash { text: hash.to_string(), algorithm: Algorithm::Argon2id, scram: None })
     }
 
-    /// Takes a hash that was made elsewhere. `None` where it is none of this algorithm.
+    /// Accepts a hash made elsewhere; `None` if it is not valid for the algorithm.
     pub(crate) fn imported(text: &str, algorithm: Algorithm) -> Option<PasswordHash> {
         let digest_bytes = |len: usize| {
             let bytes = BASE64_STANDARD.decode(text).ok();
@@ -103,22 +103,22 @@ impl PasswordHash {
         is_one.then(|| PasswordHash { text: text.to_owned(), algorithm, scram: None })
     }
 
-    /// Puts keys of SCRAM beside the hash, in place of those that were.
+    /// Replaces the SCRAM keys.
     pub(crate) fn with_scram(self, scram: Option<ScramKeys>) -> PasswordHash {
         PasswordHash { scram, ..self }
     }
 
-    /// The keys of SCRAM.
+    /// The SCRAM keys.
     pub(crate) fn scram(&self) -> Option<&ScramKeys> {
         self.scram.as_ref()
     }
 
-    /// Says that a login with the right password should replace the hash by one of argon2id.
+    /// Whether a successful login should replace the hash by one of argon2id.
     pub(crate) fn is_foreign(&self) -> bool {
         self.algorithm != Algorithm::Argon2id
     }
 
-    /// Says whether a password is the one that was hashed. Takes as long for a wrong one as for the right one.
+    /// Whether this is the hashed password. Takes the same time for wrong passwords.
     pub(crate) fn verify(&self, password: &[u8], memory: &mut HashMemory) -> bool {
         match self.algorithm {
             Algorithm::Argon2id => self.verify_argon2id(password, memory).unwrap_or(false),
@@ -128,7 +128,7 @@ impl PasswordHash {
         }
     }
 
-    /// `None` where the hash cannot be checked.
+    /// `None` if the hash is unusable.
     fn verify_argon2id(&self, password: &[u8], memory: &mut HashMemory) -> Option<bool> {
         let hash = phc::PasswordHash::new(&self.text).ok()?;
         let (salt, expected) = (hash.salt?, hash.hash?);
@@ -140,7 +140,7 @@ impl PasswordHash {
         memory.0.resize(blocks, Block::new());
         let argon2 = Argon2::new(argon2::Algorithm::Argon2id, version, params);
         argon2.hash_password_into_with_memory(password, &salt, digest, &mut memory.0).ok()?;
-        // Outputs are compared in constant time.
+        // `phc::Output` compares in constant time.
         phc::Output::new(digest).ok().map(|output| output == expected)
     }
 
@@ -153,7 +153,7 @@ impl PasswordHash {
     }
 }
 
-/// Makes a password of 125 random bits. `None` where the system has none.
+/// Generates a password of 125 random bits; `None` if the system has no random bytes.
 pub(crate) fn random_password() -> Option<String> {
     let mut random = [0; PASSWORD_CHARACTERS];
     getrandom::fill(&mut random).ok()?;
@@ -184,7 +184,7 @@ mod tests {
         assert!(!format!("{hash:?}").contains("$argon2id"));
     }
 
-    /// Made by RabbitMQ 3.10's `rabbitmqctl hash_password`, as its documentation explains: `908D C60A` and `test12`.
+    /// Made by `rabbitmqctl hash_password` of RabbitMQ 3.10, as its documentation explains: `908D C60A` and `test12`.
     #[test]
     fn hashes_of_other_brokers_are_known() {
         let sha256 = "kI3GCqW5JLMJa4iX1lo7X4D6XbYqlLgxIs30+P6tENUV2POR";

@@ -1,4 +1,4 @@
-//! SASL SCRAM-SHA-256 (RFC 5802, RFC 7677): keys that are kept of a password, and what is told of who has none.
+//! SASL SCRAM-SHA-256 (RFC 5802, RFC 7677): stored keys of passwords, and answers for unknown users.
 
 use std::fmt;
 use std::num::NonZeroU32;
@@ -14,35 +14,35 @@ use sha2::{Digest as _, Sha256};
 use crate::limits::{SCRAM_ITERATIONS, SCRAM_ITERATIONS_MAX, SCRAM_ITERATIONS_MIN, SCRAM_SALT_BYTES_MAX};
 use crate::login::is_equal;
 
-/// The beginning of the text of keys (RFC 5803), by which PostgreSQL and LDAP servers know them too.
+/// Prefix of keys as text (RFC 5803), as in PostgreSQL and LDAP servers.
 const PREFIX: &str = "SCRAM-SHA-256$";
 
-/// Bytes of a salt that is made here.
+/// Length of generated salts.
 const SALT_BYTES: usize = 16;
 
 /// A key or a signature.
 type Key = [u8; SCRAM_BYTES];
 
-/// The keys of a password: enough to know who has it, and not enough to log in.
+/// Keys derived from a password: enough to verify a login, not enough to log in.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub(crate) struct ScramKeys {
     salt: Box<[u8]>,
     iterations: NonZeroU32,
-    /// The digest of the client's key.
+    /// `StoredKey`, the digest of the client's key.
     stored: Key,
     server: Key,
 }
 
 impl fmt::Debug for ScramKeys {
-    /// Keys never get into a log.
+    /// Keeps keys out of logs.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("ScramKeys")
     }
 }
 
 impl ScramKeys {
-    /// Makes keys of a password with a new salt, in some 5 ms. `None` where the system has no random bytes.
+    /// Derives keys from a password with a new salt, in about 5 ms. `None` if the system has no random bytes.
     pub(crate) fn of(password: &[u8]) -> Option<ScramKeys> {
         let mut salt = [0; SALT_BYTES];
         getrandom::fill(&mut salt).ok()?;
@@ -50,7 +50,7 @@ impl ScramKeys {
     }
 
     fn salted(password: &[u8], salt: &[u8], iterations: NonZeroU32) -> ScramKeys {
-        // RFC 5802, 2.2: what cannot be prepared is taken as it is, as clients do.
+        // RFC 5802, 2.2: passwords that SASLprep rejects are used unprepared, as clients do.
         let prepared = str::from_utf8(password).ok().and_then(|text| stringprep::saslprep(text).ok());
         let password = prepared.as_deref().map_or(password, str::as_bytes);
         let mut salted: Key = [0; SCRAM_BYTES];
@@ -60,12 +60,12 @@ impl ScramKeys {
         ScramKeys { salt: salt.into(), iterations, stored: Sha256::digest(client).into(), server }
     }
 
-    /// The parameters by which a client makes them.
+    /// The parameters that a client needs to derive the keys.
     pub(crate) fn parameters(&self) -> ScramParameters {
         ScramParameters { salt: self.salt.clone(), iterations: self.iterations.get() }
     }
 
-    /// Says whether a `ClientProof` is that of who has the password.
+    /// Whether a `ClientProof` shows knowledge of the password.
     pub(crate) fn is_proved(&self, messages: &[u8], proof: &Key) -> bool {
         let mut client = sign(&self.stored, messages);
         client.iter_mut().zip(proof).for_each(|(byte, proved)| *byte ^= proved);
@@ -77,7 +77,7 @@ impl ScramKeys {
         sign(&self.server, messages)
     }
 
-    /// Reads `SCRAM-SHA-256$ITERATIONS:SALT$STORED:SERVER`, with salt and keys in base64.
+    /// Parses `SCRAM-SHA-256$ITERATIONS:SALT$STORED:SERVER`, with salt and keys in base64.
     fn read(text: &str) -> Option<ScramKeys> {
         let (parameters, keys) = text.strip_prefix(PREFIX)?.split_once('$')?;
         let ((iterations, salt), (stored, server)) = (parameters.split_once(':')?, keys.split_once(':')?);
@@ -107,7 +107,7 @@ impl From<ScramKeys> for String {
     }
 }
 
-/// The secret of the broker by which it answers for names that are nobody's, so that they have a salt too and keep it
+/// The broker's secret from which unknown users get a stable salt, so that they cannot be told from known ones
 /// (SECURITY AUTH-09).
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
@@ -120,7 +120,7 @@ impl fmt::Debug for ScramSecret {
 }
 
 impl ScramSecret {
-    /// Makes one. `None` where the system has no random bytes.
+    /// Generates a secret; `None` if the system has no random bytes.
     pub(crate) fn make() -> Option<ScramSecret> {
         let mut secret = [0; SCRAM_BYTES];
         getrandom::fill(&mut secret).ok()?;
@@ -132,7 +132,7 @@ impl ScramSecret {
     }
 }
 
-/// Keys that are nobody's, with the salt of each name, and those of the built-in user.
+/// Answers for unknown users and for the built-in user.
 #[derive(Debug, Clone)]
 pub(crate) struct Scram {
     secret: ScramSecret,
@@ -141,10 +141,10 @@ pub(crate) struct Scram {
 }
 
 impl Scram {
-    /// Makes the keys of the built-in user, in some 5 ms.
+    /// Derives the keys of the built-in user, in about 5 ms.
     pub(crate) fn of(secret: ScramSecret) -> Scram {
         let built_in = ScramKeys::salted(BUILT_IN_USER, &secret.salt(BUILT_IN_USER), SCRAM_ITERATIONS);
-        // No password has these: the secret is no digest of a client's key.
+        // No password has these keys, because the secret is not the digest of a client's key.
         let nobodys = ScramKeys { stored: secret.0, server: secret.0, ..built_in.clone() };
         Scram { secret, nobodys, built_in }
     }
@@ -154,12 +154,12 @@ impl Scram {
         &self.built_in
     }
 
-    /// Keys that no password has.
+    /// Keys that no password matches.
     pub(crate) fn nobodys(&self) -> &ScramKeys {
         &self.nobodys
     }
 
-    /// The parameters of a name that is nobody's.
+    /// The parameters for an unknown user.
     pub(crate) fn parameters(&self, user: &[u8]) -> ScramParameters {
         ScramParameters { salt: self.secret.salt(user), iterations: SCRAM_ITERATIONS.get() }
     }
@@ -200,7 +200,7 @@ mod tests {
         assert!(!others.is_proved(messages.as_bytes(), &proof), "another password");
     }
 
-    /// RFC 4013, 3, has the soft hyphen that means nothing, and the letter that is two.
+    /// The examples of RFC 4013, 3: a soft hyphen is removed, and one letter maps to two.
     #[test]
     fn passwords_are_prepared() {
         let keys = |password: &str| ScramKeys::salted(password.as_bytes(), b"salt", SCRAM_ITERATIONS);
@@ -230,7 +230,7 @@ mod tests {
         }
     }
 
-    /// SECURITY AUTH-09: names that are nobody's have a salt each, always the same one, and no password at all.
+    /// SECURITY AUTH-09: each unknown user has a stable salt of its own and no password.
     #[test]
     fn a_name_that_is_nobodys_has_parameters_and_no_password() {
         let secret = ScramSecret::make().unwrap();
