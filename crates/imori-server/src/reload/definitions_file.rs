@@ -1,4 +1,4 @@
-//! The definitions file, which is read at the start and at each reload.
+//! The definitions file, read at the start and at each reload.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -19,10 +19,10 @@ use crate::operations::take_over::take_over;
 use crate::requests::administered::Administered;
 use crate::requests::import::Import;
 
-/// A definitions file that was read and can be understood.
+/// A parsed definitions file, or none.
 pub(crate) struct DefinitionsFile(Option<(Import, FileObjects)>);
 
-/// A definitions file that cannot be taken over, and why.
+/// Why a definitions file was not applied.
 #[derive(Debug)]
 pub(crate) struct DefinitionsError {
     file: PathBuf,
@@ -36,10 +36,10 @@ impl fmt::Display for DefinitionsError {
 }
 
 impl DefinitionsFile {
-    /// Reads the file that a configuration names, if it names one.
+    /// Reads the file that a configuration names, if any.
     ///
     /// # Errors
-    /// The file cannot be read, or is no document of definitions.
+    /// The file cannot be read or parsed.
     pub(crate) fn read(config: &Config) -> Result<DefinitionsFile, DefinitionsError> {
         let Some(path) = config.definitions.file.path() else { return Ok(DefinitionsFile(None)) };
         let import = read(path).map_err(|why| DefinitionsError { file: path.to_owned(), why })?;
@@ -47,10 +47,10 @@ impl DefinitionsFile {
         Ok(DefinitionsFile(Some((import, objects))))
     }
 
-    /// Takes the file over: users, vhosts and permissions all or none, and what is declared up to the first refusal.
+    /// Applies the file: all users, vhosts and permissions or none of them, and declarations up to the first refusal.
     ///
     /// # Errors
-    /// An object is refused, or the broker has come to its end.
+    /// An object is refused, or the broker has ended.
     pub(crate) fn take_over(
         self,
         broker: &Arc<Administered>,
@@ -80,7 +80,7 @@ fn read(path: &Path) -> Result<Import, String> {
     Import::read(document, None).map_err(|error| error.to_string())
 }
 
-/// Users that somebody made beside the file are no mistake, but no secret either.
+/// Users created elsewhere are legitimate, but the log should mention them.
 fn tell_of_others(broker: &Administered, of_file: &BTreeSet<String>) {
     let objects = broker.shared.access.objects();
     let others: Vec<&str> =

@@ -1,7 +1,7 @@
-//! The listeners that are open, and how others take their place.
+//! The open listeners, and how a reload replaces them.
 //!
-//! A socket whose address stays is kept, whatever is spoken there from now on, so that nobody who waits to be accepted
-//! is turned away. Connections that were accepted have nothing to do with their listener any more.
+//! A socket whose address stays is kept, even if it changes its protocol, so that no client waiting to be accepted is
+//! lost. Accepted connections are independent of their listener.
 
 use std::io;
 use std::net::TcpListener;
@@ -22,17 +22,17 @@ use crate::slots::unpoisoned;
 use crate::start::start_error::StartError;
 use imori_core::turn::StartTls;
 
-/// A socket that is bound and that nobody serves yet.
+/// A bound socket that is not served yet.
 pub(crate) struct Bound {
     wanted: ListenAddress,
     pub(crate) listener: Listener,
     socket: TcpListener,
 }
 
-/// Binds all addresses of a configuration. One of IPv6 may be left out where the host has none.
+/// Binds all addresses of a configuration. An IPv6 address may be left out if the host has no IPv6.
 ///
 /// # Errors
-/// An address cannot be listened on, or none is left on which messages come in.
+/// An address cannot be bound, or no listener for messages is left.
 pub(crate) fn bind_all(config: &Config) -> Result<Vec<Bound>, StartError> {
     let mut bound = Vec::new();
     for (name, address) in config.listeners.all() {
@@ -57,10 +57,10 @@ fn has_messages(mut names: impl Iterator<Item = ListenerName>) -> Result<(), Sta
     }
 }
 
-/// The listeners that are open.
+/// The open listeners.
 pub(crate) struct Listening {
     shared: Arc<Shared>,
-    /// The runtimes of the cell that accepts, and of HTTP.
+    /// The runtimes of the accepting cell and of HTTP.
     runtimes: (Handle, Handle),
     monitor: HttpService,
     admin: HttpService,
@@ -75,7 +75,7 @@ struct Open {
     task: AbortHandle,
 }
 
-/// Listeners that are to take the place of those that are open. All that could fail is done.
+/// Listeners to open in place of the current ones; everything that can fail is done.
 pub(crate) struct Planned(Vec<Next>);
 
 struct Next {
@@ -86,26 +86,26 @@ struct Next {
 }
 
 enum Socket {
-    /// Goes on as it is.
+    /// Continues unchanged.
     Kept,
-    /// Is served anew, by this handle of it.
+    /// Is served differently from now on, through this handle.
     Taken(TcpListener),
-    /// Was bound, with a handle to serve it by.
+    /// Was just bound; the second handle serves it.
     New(TcpListener, TcpListener),
 }
 
 impl Planned {
-    /// The listeners, with their ports.
+    /// The listeners, with their actual ports.
     pub(crate) fn listeners(&self) -> Vec<Listener> {
         self.0.iter().map(|next| next.listener).collect()
     }
 }
 
 impl Listening {
-    /// Serves these sockets.
+    /// Serves the bound sockets.
     ///
     /// # Errors
-    /// The process has no descriptor left.
+    /// The process is out of file descriptors.
     pub(crate) fn start(
         shared: Arc<Shared>,
         runtimes: (Handle, Handle),
@@ -125,18 +125,18 @@ impl Listening {
         Ok(listening)
     }
 
-    /// A broker that stops takes nobody in any more, but is still administered.
+    /// Closes the messaging listeners when the broker starts to stop; administration stays available.
     async fn close_at_the_end(self: Arc<Listening>) {
         let mut phase = self.shared.phase.subscribe();
         let _ = phase.wait_for(|phase| *phase > Phase::Serving).await;
         unpoisoned(self.open.lock()).retain(|open| is_http(open.kind.name.service));
     }
 
-    /// Binds what is new in a configuration. Where it shares a port with a listener that is to be closed, that one is
-    /// closed first.
+    /// Binds the new addresses of a configuration. If one shares a port with a listener that will be closed, that
+    /// listener is closed first.
     ///
     /// # Errors
-    /// An address cannot be listened on; then all listeners are open as they were.
+    /// An address cannot be bound; all listeners are restored.
     pub(crate) fn prepare(&self, config: &Config) -> Result<Planned, StartError> {
         let mut open = unpoisoned(self.open.lock());
         let mut left: Vec<usize> = (0..open.len()).collect();
@@ -164,7 +164,7 @@ impl Listening {
                 })
             })
             .collect();
-        // The socket of another listener at the very address goes on as this one's.
+        // A listener at the same address hands its socket over.
         for (found, (_, address)) in of_wanted.iter_mut().zip(&wanted) {
             if found.is_none() && address.0.port() != 0 {
                 *found = take(left, |index| {
@@ -202,7 +202,7 @@ impl Listening {
         Ok(planned)
     }
 
-    /// Opens a listener again that was shut for another that cannot be.
+    /// Reopens a listener that was shut for another one that could not be bound.
     fn revive(&self, open: &mut [Open], index: usize) {
         let Some(open) = open.get_mut(index) else { return };
         let again = SockRef::from(&open.socket).listen(ACCEPT_BACKLOG).and_then(|()| open.socket.try_clone());
@@ -215,7 +215,7 @@ impl Listening {
         }
     }
 
-    /// Serves the listeners of a plan, and closes those that it does not have. Connections stay.
+    /// Serves the planned listeners and closes all others. Connections stay.
     pub(crate) fn commit(&self, planned: Planned) {
         let mut open = unpoisoned(self.open.lock());
         let mut before = std::mem::take(&mut *open);
@@ -257,7 +257,7 @@ fn is_http(service: Service) -> bool {
     matches!(service, Service::NatsMonitor | Service::Admin)
 }
 
-/// Takes the first of these numbers out for which that is so.
+/// Removes the first index that satisfies the condition.
 fn take(left: &mut Vec<usize>, is_meant: impl Fn(usize) -> bool) -> Option<usize> {
     let at = left.iter().position(|index| is_meant(*index))?;
     Some(left.remove(at))

@@ -1,4 +1,4 @@
-//! A configuration that takes the place of the one in force while the broker runs: whole, or not at all.
+//! Replaces the configuration of a running broker as a whole, or not at all.
 
 mod reload;
 mod listening;

@@ -1,7 +1,7 @@
-//! From a configuration that is wanted to the one in force.
+//! Puts a new configuration in force.
 //!
-//! All that can fail comes first and is undone if something behind it fails. What is left cannot fail, so that a
-//! configuration is in force whole or not at all.
+//! Everything that can fail comes first and is undone if a later step fails, so that a configuration is taken over as
+//! a whole or not at all.
 
 use std::error::Error;
 use std::fmt;
@@ -20,21 +20,21 @@ use crate::start::prepare::settings;
 use crate::start::start_error::StartError;
 use crate::tls::{TlsAcceptor, TlsError, TlsFiles};
 
-/// Gives a running broker other values of its configuration.
+/// Changes the configuration of a running broker.
 #[derive(Clone)]
 pub struct Reloader(Arc<Reloading>);
 
 struct Reloading {
     shared: Arc<Shared>,
     broker: Arc<Administered>,
-    /// The runtime on which an operator's requests wait.
+    /// The runtime for operators' requests.
     runtime: Handle,
     listening: Arc<Listening>,
-    /// One reload after the other.
+    /// Serializes reloads.
     reloading: Mutex<()>,
 }
 
-/// Why a configuration was not taken over.
+/// Why a configuration was not put in force.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReloadError {
     /// The keys of which one has to change, as `section.key`.
@@ -81,12 +81,13 @@ impl Reloader {
         self.0.shared.settings.load().config.clone()
     }
 
-    /// Takes over of a configuration what can change while the broker runs. It binds addresses and reads certificates,
-    /// so that no cell may call it.
+    /// Puts those values of a configuration in force that can change at run time. Binds addresses and reads files, so
+    /// it must not run on a cell.
     ///
     /// # Errors
-    /// The configuration contradicts itself or a value in force that only a restart changes, a certificate cannot be
-    /// used, or an address not be listened on. Then nothing has changed.
+    /// The configuration contradicts itself or a value that only a restart changes, or a certificate, the definitions
+    /// file or an address cannot be used. The configuration in force stays; objects of a definitions file that was
+    /// already applied stay too.
     pub fn reload(&self, wanted: &Config) -> Result<Reloaded, ReloadError> {
         let Reloading { shared, broker, runtime, listening, reloading } = &*self.0;
         let _reloading = unpoisoned(reloading.lock());
@@ -123,7 +124,7 @@ impl Reloader {
     }
 }
 
-/// Certificates that were read and judged, and are not in force yet.
+/// Certificates that were verified but are not in force yet.
 enum Certificates {
     None,
     First(TlsAcceptor),
