@@ -1,12 +1,12 @@
-//! How much memory the process may use.
+//! Determines how much memory the process may use.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The memory that is assumed where the system tells nothing.
+/// Assumed if the system reports nothing.
 const UNKNOWN_BYTES: usize = 1 << 30;
 
-/// Bytes of memory that the process may use: what its control groups allow, or what the machine has.
+/// The smallest of the control groups' limits and the machine's memory, in bytes.
 pub(crate) fn memory_limit() -> usize {
     let own = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
     let of_groups = limit_files(&own).filter_map(|path| parse_group(&fs::read_to_string(path).ok()?)).min();
@@ -14,8 +14,7 @@ pub(crate) fn memory_limit() -> usize {
     [of_groups, of_machine].into_iter().flatten().min().unwrap_or(UNKNOWN_BYTES)
 }
 
-/// Gives the files with the limits of a process's control groups. They are its own and all above it, down to
-/// the group that a container takes for the root.
+/// The limit files of the process's control groups and all their ancestors, up to the root that its container sees.
 fn limit_files(own: &str) -> impl Iterator<Item = PathBuf> {
     let of_hierarchy = |line: &str| {
         let mut fields = line.splitn(3, ':').skip(1);

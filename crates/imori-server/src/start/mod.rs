@@ -1,4 +1,4 @@
-//! From the configuration to all that a broker needs before its first connection.
+//! Prepares what a broker needs before its first connection, from its configuration.
 
 pub(crate) mod prepare;
 pub(crate) mod start_error;

@@ -1,4 +1,4 @@
-//! From a configuration to what the cells of a broker share.
+//! Creates the state that a broker's cells share, from its configuration.
 
 use std::fs::File;
 use std::sync::atomic::AtomicUsize;
@@ -45,14 +45,14 @@ use crate::traces::Traces;
 use crate::turn::Memory;
 use crate::websocket::UpgradePolicy;
 
-/// The state that all cells share, and the parts of the store that the start still needs.
+/// The shared state, and the parts of the store that the start still needs.
 pub(crate) struct Prepared {
     pub(crate) shared: Shared,
     pub(crate) opened: Opened<File>,
     pub(crate) awakenings: Vec<Awakening>,
 }
 
-/// The means by which a start has begun: sockets, certificates, and who checks credentials where it is not the broker.
+/// What the start has done before: sockets, certificates, and an authenticator other than the broker's own.
 pub(crate) struct Begun {
     pub(crate) listeners: Vec<Listener>,
     pub(crate) tls: Option<Arc<TlsAcceptor>>,
@@ -60,7 +60,7 @@ pub(crate) struct Begun {
     pub(crate) server_id: String,
 }
 
-/// Opens the store and makes what cells share.
+/// Opens the store and creates the shared state.
 pub(crate) fn prepare(config: &Config, cells: usize, begun: Begun) -> Result<Prepared, StartError> {
     let Begun { listeners, tls, authenticator, server_id } = begun;
     let limits = &config.limits;
@@ -185,7 +185,7 @@ fn warn_of_small_disk(config: &Config) {
     }
 }
 
-/// Makes the settings in force from a configuration.
+/// Derives the settings in force from a configuration.
 pub(crate) fn settings(
     config: Config,
     run: &RunFacts,
@@ -252,7 +252,7 @@ pub(crate) fn settings(
         protocols: ProtocolSettings::new(stomp, nats, amqp, amqp10),
         outbound: OutboundLimits {
             feed_bytes: limits.queue_feed_bytes.as_usize(),
-            // What one connection does not read must not be what all publishers wait for.
+            // One connection that does not read must not raise the alarm for all publishers.
             unsent_bytes_max: limits.unsent_bytes.as_usize().min(mark_bytes / UNSENT_SHARE_OF_MARK),
             inboxes_max: INBOXES_MAX,
             sessions_max: SESSIONS_MAX,

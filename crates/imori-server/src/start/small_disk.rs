@@ -1,5 +1,5 @@
-//! A disk that is too small for what the configuration lets the journal take: nothing is wrong with it, but publishers
-//! will wait for space.
+//! Warns if the disk is too small for the journal that the configuration allows. That is no error, but publishers
+//! would wait for space.
 
 use std::fmt;
 use std::io;
@@ -12,17 +12,17 @@ use imori_store::journal::DiskRoom;
 use crate::config::{Bytes, Config};
 use crate::limits::JOURNAL_MESSAGE_SLACK_BYTES;
 
-/// Journal files that may be in use at least.
+/// The fewest journal files that may be live.
 const FILES_MIN: u16 = 2;
 
-/// A disk that is too small, and how to mend that.
+/// A disk that is too small, with advice.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SmallDisk {
     /// The data folder.
     pub folder: PathBuf,
-    /// Bytes that the journal may take, with those that are left to others.
+    /// Bytes that the journal may take, plus the reserve.
     pub needed_bytes: u64,
-    /// Bytes that there are for it.
+    /// Bytes available to the journal.
     pub available_bytes: u64,
     /// Advice to the operator.
     pub advice: String,
@@ -39,10 +39,10 @@ impl fmt::Display for SmallDisk {
     }
 }
 
-/// Looks at the disk of the data folder, which need not be there yet; `None` where it is large enough.
+/// Checks the disk of the data folder, which need not exist yet; `None` if it is large enough.
 ///
 /// # Errors
-/// The error of the system when it is asked for the space.
+/// The free space cannot be determined.
 pub fn small_disk(config: &Config) -> io::Result<Option<SmallDisk>> {
     let folder = &config.broker.data_dir;
     let journal = &config.journal;
@@ -57,7 +57,7 @@ pub fn small_disk(config: &Config) -> io::Result<Option<SmallDisk>> {
     Ok(Some(SmallDisk { folder: folder.clone(), needed_bytes, available_bytes, advice }))
 }
 
-/// Settings with which it would be large enough, if there are any that take the messages that these take.
+/// Suggests settings that fit the disk and still take the longest message, if there are any.
 fn advice(room: &DiskRoom, config: &Config) -> String {
     let fitting = |files| file_bytes_fitting(room, config, files).map(Bytes::with_unit);
     match (fitting(config.journal.files), fitting(FILES_MIN)) {
@@ -73,7 +73,7 @@ fn advice(room: &DiskRoom, config: &Config) -> String {
     }
 }
 
-/// How large each of this number of files may be, if one still takes the longest message.
+/// The largest size of each of `files` files; `None` if it is too small for the longest message.
 fn file_bytes_fitting(room: &DiskRoom, config: &Config, files: u16) -> Option<Bytes> {
     let Config { journal, limits, .. } = config;
     let message_bytes = limits.message_bytes.as_usize() + limits.header_bytes.as_usize();
@@ -82,7 +82,7 @@ fn file_bytes_fitting(room: &DiskRoom, config: &Config, files: u16) -> Option<By
     Some(Bytes(bytes >> 20 << 20)).filter(|bytes| *bytes >= smallest)
 }
 
-/// The folder itself, or the nearest above it that is there.
+/// The folder itself, or its nearest existing ancestor.
 fn nearest(folder: &Path) -> &Path {
     let here = Path::new(".");
     let named = folder.ancestors().filter(|folder| !folder.as_os_str().is_empty());
@@ -136,7 +136,7 @@ mod tests {
             assert!(size >= last, "{mib} MiB: more room makes no file smaller");
             last = size;
             let Some(Bytes(size)) = size else { continue };
-            // Four that are in use, and six beside them.
+            // Four live files, and six besides.
             assert!(10 * size + config.journal.reserve_bytes.0 <= room.available_bytes, "{mib} MiB: {size}");
             assert!(size > config.limits.message_bytes.0 + config.limits.header_bytes.0, "{mib} MiB: {size}");
             advised += 1;
@@ -154,7 +154,7 @@ mod tests {
             config.broker.data_dir = folder;
             assert_eq!(small_disk(&config).expect("it can be asked for"), None);
         }
-        // No file system has so much for it.
+        // `/proc` has no free space.
         config.broker.data_dir = PathBuf::from("/proc/imori");
         let small = small_disk(&config).expect("it can be asked for").expect("it has no space");
         assert_eq!((small.available_bytes, small.needed_bytes), (0, (8 << 20) + (10 << 20)));

@@ -1,4 +1,4 @@
-//! Why a broker does not start, and how to mend it.
+//! Why a broker does not start, with advice.
 
 use std::error::Error;
 use std::fmt;
@@ -9,44 +9,44 @@ use crate::jwt::KeysError;
 use crate::store::StoreError;
 use crate::tls::TlsError;
 
-/// Why a server does not start.
+/// Why a broker does not start.
 #[derive(Debug)]
 pub enum StartError {
     /// The configuration contradicts itself.
     Config(ConfigConflict),
-    /// An address cannot be listened on.
+    /// An address cannot be bound.
     Bind {
         /// The listener.
         name: ListenerName,
         /// The address.
         address: ListenAddress,
-        /// The error of the system.
+        /// The system's error.
         error: io::Error,
     },
-    /// No address is left to listen on.
+    /// No listener for messages is left.
     NoListener,
     /// A certificate, a key or a CA cannot be used.
     Tls(TlsError),
     /// The keys of access tokens cannot be used.
     Keys(KeysError),
-    /// The collector of traces cannot be asked.
+    /// The exporter of spans cannot be started.
     Traces(String),
-    /// The system gives no random bytes.
+    /// The system has no random bytes.
     Random(String),
     /// A thread cannot be started.
     Thread(io::Error),
     /// The store cannot be opened.
     Store(Box<StoreError>),
-    /// The user `admin` cannot be made, and why.
+    /// The user `admin` cannot be created, for this reason.
     FirstUser(String),
-    /// SCRAM cannot be offered, and why.
+    /// SCRAM cannot be offered, for this reason.
     Scram(String),
-    /// The definitions file cannot be taken over, and why.
+    /// The definitions file cannot be applied, for this reason.
     Definitions(String),
 }
 
 impl StartError {
-    /// The keys of the configuration of which one has to change, as `section.key`.
+    /// The configuration keys of which one has to change, as `section.key`.
     pub fn keys(&self) -> Vec<String> {
         match self {
             StartError::Config(conflict) => conflict.keys(),
