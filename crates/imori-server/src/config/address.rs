@@ -1,4 +1,4 @@
-//! Where a protocol listens.
+//! Listeners: their names and their addresses.
 
 use std::error::Error;
 use std::fmt;
@@ -21,7 +21,7 @@ pub enum ProtocolName {
 }
 
 impl ProtocolName {
-    /// Every protocol there is.
+    /// All protocols.
     pub const ALL: [ProtocolName; 3] = [ProtocolName::Stomp, ProtocolName::Nats, ProtocolName::Amqp];
 
     /// Its name in the configuration and in the log.
@@ -54,7 +54,7 @@ pub enum Service {
 }
 
 impl Service {
-    /// Everything that a listener can be for.
+    /// All services.
     pub fn all() -> impl Iterator<Item = Service> {
         let others = [Service::WebSocket, Service::NatsMonitor, Service::Admin];
         ProtocolName::ALL.into_iter().map(Service::Messages).chain(others)
@@ -77,27 +77,27 @@ impl fmt::Display for Service {
     }
 }
 
-/// A listener: its purpose, and whether it speaks TLS from the first byte.
+/// A listener: its service, and whether it speaks TLS from the first byte.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ListenerName {
-    /// Its purpose.
+    /// The service it offers.
     pub service: Service,
-    /// Whether TLS is spoken there from the first byte.
+    /// Whether it speaks TLS from the first byte.
     pub is_tls: bool,
 }
 
 impl ListenerName {
-    /// Every listener there can be.
+    /// All possible listeners.
     pub fn all() -> impl Iterator<Item = ListenerName> {
         Service::all().flat_map(|service| [ListenerName::plain(service), ListenerName::tls(service)])
     }
 
-    /// The listener without TLS.
+    /// The listener of a service without TLS.
     pub const fn plain(service: Service) -> ListenerName {
         ListenerName { service, is_tls: false }
     }
 
-    /// The listener with TLS.
+    /// The listener of a service with TLS.
     pub const fn tls(service: Service) -> ListenerName {
         ListenerName { service, is_tls: true }
     }
@@ -156,7 +156,7 @@ fn names() -> Vec<&'static str> {
     ListenerName::all().map(ListenerName::name).collect()
 }
 
-/// The error number by which Linux says that it was built without IPv6.
+/// Linux's error number if it was built without IPv6.
 const EAFNOSUPPORT: i32 = 97;
 
 /// An IP address and a port to listen on; `localhost` is read as 127.0.0.1.
@@ -176,10 +176,10 @@ impl ListenAddress {
 }
 
 impl ListenAddress {
-    /// Whether not being able to bind this address only means that the host has no IPv6.
+    /// Whether the bind failed with `error` only because the host has no IPv6.
     pub fn is_left_out(self, error: &io::Error) -> bool {
         let IpAddr::V6(ip) = self.0.ip() else { return false };
-        // Where IPv6 is switched off its loopback has no address; any other one may be a slip.
+        // If IPv6 is switched off, its loopback has no address; any other address may be a mistake.
         let is_switched_off = ip.is_loopback() && error.kind() == ErrorKind::AddrNotAvailable;
         is_switched_off || error.raw_os_error() == Some(EAFNOSUPPORT)
     }
@@ -221,7 +221,7 @@ impl Setting for ListenAddress {
     }
 }
 
-/// Why a text names no listener.
+/// Why a text is not a listener or an address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AddressError {
     /// No protocol has this name.

@@ -1,19 +1,19 @@
-//! Where the audit log is written.
+//! The destination of the audit log.
 
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
 
 use super::setting::{Setting, Value, quoted};
 
-/// The name of the log in the configuration.
+/// The configured value for the broker's log.
 const LOG: &str = "log";
 
-/// Where the audit log is written.
+/// The destination of the audit log.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum AuditOutput {
     /// With the rest of the log.
     Log,
-    /// A file of its own that lines are appended to; SIGUSR1 opens it anew.
+    /// A separate file that lines are appended to; SIGUSR1 reopens it.
     File(PathBuf),
 }
 

@@ -1,4 +1,4 @@
-//! Values that are well each for itself, and with which no broker can start.
+//! Conflicts between values that are valid individually; a broker does not start with them.
 
 use std::error::Error;
 use std::fmt;
@@ -8,31 +8,31 @@ use super::exposure::ExposedListener;
 use super::sections::{ClientCertificates, Config, NatsTls};
 use crate::limits::JOURNAL_MESSAGE_SLACK_BYTES;
 
-/// Two or more values that contradict each other.
+/// Values that contradict each other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ConfigConflict {
-    /// A listener is open to others than this machine, and not safe.
+    /// A listener is reachable from other hosts and not safe.
     Exposed(ExposedListener),
-    /// Messages can come in nowhere.
+    /// No listener for messages is configured.
     NoListener,
-    /// Two listeners want one port.
+    /// Two listeners use the same port.
     SharedPort {
         /// The first.
         first: ListenerName,
         /// The second.
         second: ListenerName,
-        /// The address that the second would listen on.
+        /// The address of the second.
         address: ListenAddress,
     },
-    /// TLS is to be spoken, and there is no certificate or no key.
+    /// TLS is configured without a certificate or without its key.
     NoCertificate,
-    /// Certificates of clients are to be verified, and nothing says by which CA.
+    /// Client certificates are to be verified, but no CA is configured.
     NoClientCa,
-    /// Access tokens are to be taken, and nothing says whose or from where their keys come.
+    /// Access tokens are configured without their issuer, audience or source of keys.
     HalfIssuer,
     /// The largest message does not fit into a journal file.
     FilesTooSmall {
-        /// Bytes of a file.
+        /// Size of a journal file in bytes.
         file_bytes: usize,
         /// Bytes of the largest message with its headers.
         message_bytes: usize,
@@ -64,10 +64,10 @@ impl ConfigConflict {
 }
 
 impl Config {
-    /// Checks what no single value shows. `imori serve` refuses whatever this refuses, before it opens anything.
+    /// Checks the configuration for conflicts. `imori serve` makes the same check before it opens anything.
     ///
     /// # Errors
-    /// The first conflict that is found.
+    /// The first conflict found.
     pub fn check(&self) -> Result<(), ConfigConflict> {
         self.refuse_exposure().map_err(ConfigConflict::Exposed)?;
         if !ProtocolName::ALL.iter().any(|protocol| self.listeners.has(Service::Messages(*protocol))) {
@@ -123,8 +123,7 @@ impl Config {
     }
 }
 
-/// Tells whether two listeners take the same connections. Port 0 is another one each time, and IPv6 listeners take
-/// no IPv4.
+/// Whether two addresses overlap. Port 0 never conflicts, and IPv6 listeners accept no IPv4.
 pub(crate) fn shares_port(first: ListenAddress, second: ListenAddress) -> bool {
     let (first, second) = (first.0, second.0);
     let is_same_host =
@@ -245,7 +244,7 @@ mod tests {
         ];
         assert_eq!(told, expected);
         assert_eq!((taken.limits.queues, taken.journal.file_bytes), (7, Bytes::mib(64)));
-        // Together they are well, but not before the restart.
+        // The values are consistent with each other, but not before the restart.
         assert!(matches!(taken.check(), Err(ConfigConflict::FilesTooSmall { .. })));
     }
 

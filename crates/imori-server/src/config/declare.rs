@@ -1,4 +1,4 @@
-//! The macro that turns the list of keys into types, and what can be asked about a key.
+//! The macro that turns the list of keys into types and into their descriptions.
 
 use std::error::Error;
 use std::fmt;
@@ -6,66 +6,66 @@ use std::ops::RangeInclusive;
 
 use super::setting::{Setting, Value};
 
-/// A section as the documentation shows it.
+/// A section in the documentation.
 #[derive(Debug, Clone)]
 pub struct Section {
     /// Its name in the file.
     pub name: &'static str,
-    /// Its documentation, by line.
+    /// Its documentation, line by line.
     pub doc: &'static [&'static str],
     /// Its keys, in the order of their declaration.
     pub keys: Vec<Key>,
 }
 
-/// A key as the documentation shows it.
+/// A key in the documentation.
 #[derive(Debug, Clone)]
 pub struct Key {
     /// Its name in the section.
     pub name: &'static str,
-    /// Its documentation, by line.
+    /// Its documentation, line by line.
     pub doc: &'static [&'static str],
-    /// Which values it takes.
+    /// The values that it accepts, as a noun phrase.
     pub expected: String,
-    /// Its present value, as TOML writes it.
+    /// Its current value in TOML syntax.
     pub value: String,
-    /// Whether its present value lies in its range.
+    /// Whether its current value is in range.
     pub is_in_range: bool,
-    /// When a running broker takes another value over.
+    /// When a running broker applies another value.
     pub effect: Effect,
 }
 
-/// When a running broker takes another value of a key over.
+/// When a running broker applies another value of a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Effect {
-    /// With a reload.
+    /// At a reload.
     AtOnce,
-    /// With a reload, for connections that begin after it.
+    /// At a reload, for new connections only.
     NewConnections,
-    /// With the next start.
+    /// At the next start.
     Restart,
 }
 
-/// A key that two configurations give different values.
+/// A key with different values in two configurations.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeyChange {
-    /// Section and key, with a dot between them.
+    /// Section and key, separated by a dot.
     pub key: String,
-    /// Its value in the first, as TOML writes it.
+    /// Its value in the first configuration, in TOML syntax.
     pub from: String,
     /// Its value in the second.
     pub to: String,
-    /// When a running broker takes it over.
+    /// When a running broker applies it.
     pub effect: Effect,
 }
 
-/// Why a value was not taken over.
+/// Why a value was not set.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SetError {
     /// There is no such section or key.
     UnknownKey,
     /// The value has the wrong type or is out of range.
     Refused {
-        /// A noun phrase for the values that the key takes.
+        /// The values that the key accepts, as a noun phrase.
         expected: String,
     },
 }
@@ -92,11 +92,12 @@ macro_rules! sections {
             )+
         }
     )+) => {
-        /// Everything that can be configured, with its defaults.
+        /// The configuration, with its defaults.
         #[derive(Debug, Clone, PartialEq, Default)]
         pub struct Config {
             $( $(#[doc = $section_doc])+ pub $section: $Section, )+
-            /// Listen beyond loopback without TLS, for clients that count as local. Not a key: only the command line sets it.
+            /// Listen beyond loopback without TLS, to clients that count as local. Not a key: only the command line
+            /// sets it.
             pub insecure_dev: bool,
         }
 
@@ -104,7 +105,7 @@ macro_rules! sections {
             /// Sets one key.
             ///
             /// # Errors
-            /// The key does not exist, or does not take this value.
+            /// The key does not exist or does not accept this value.
             pub fn set(
                 &mut self,
                 section: &str,
@@ -122,7 +123,7 @@ macro_rules! sections {
                 }
             }
 
-            /// The sections and their keys, with the present values.
+            /// All sections and their keys with the current values.
             pub fn sections(&self) -> Vec<$crate::config::declare::Section> {
                 vec![$(
                     $crate::config::declare::Section {
@@ -141,8 +142,8 @@ macro_rules! sections {
                 )+]
             }
 
-            /// Gives this configuration with those values of `wanted` that can change while the broker runs, and all
-            /// keys in which the two differ, in the order of their declaration.
+            /// Returns this configuration with those values of `wanted` that can change at run time, and all keys in
+            /// which the two differ, in order of declaration.
             pub fn taking_over(&self, wanted: &Config) -> (Config, Vec<$crate::config::declare::KeyChange>) {
                 let mut taken = self.clone();
                 let mut changes = Vec::new();
@@ -182,22 +183,22 @@ macro_rules! sections {
 
 pub(super) use sections;
 
-/// Reads a text as a value of a type that has no range.
+/// Parses a text as a value of a type without a range.
 ///
 /// # Errors
-/// The type does not take this text.
+/// The type does not accept this text.
 pub fn parse<T: Setting>(text: &str) -> Result<T, SetError> {
     read(&Value::Text(String::from(text)), None)
 }
 
-/// Reads a value of a key that has this range.
+/// Parses a value and checks it against the key's range.
 pub(super) fn read<T: Setting>(value: &Value, range: Option<&RangeInclusive<T>>) -> Result<T, SetError> {
     T::read(value)
         .filter(|read| range.is_none_or(|range| range.contains(read)))
         .ok_or_else(|| SetError::Refused { expected: T::expected(range) })
 }
 
-/// Describes a key that has this value and range.
+/// Describes a key with its current value and range.
 pub(super) fn key<T: Setting>(
     name: &'static str,
     doc: &'static [&'static str],

@@ -1,4 +1,4 @@
-//! Beyond this host only listeners are open on which nobody on the way reads along.
+//! Allows listeners beyond this host only if the network cannot read along.
 
 use std::error::Error;
 use std::fmt;
@@ -6,20 +6,20 @@ use std::fmt;
 use super::address::{ListenAddress, ListenerName, ProtocolName, Service};
 use super::sections::{Config, Listeners, NatsTls};
 
-/// A listener that other hosts could reach, and on which they would not be safe.
+/// A listener that other hosts could reach unsafely.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ExposedListener {
     /// The listener.
     pub listener: ListenerName,
-    /// Where it would listen.
+    /// Its address.
     pub address: ListenAddress,
 }
 
 impl Config {
-    /// Refuses listeners beyond loopback that are not safe, unless development asks for it.
+    /// Refuses unsafe listeners beyond loopback, except in development mode.
     ///
     /// # Errors
-    /// The first listener that would be reachable from another host.
+    /// The first such listener.
     pub fn refuse_exposure(&self) -> Result<(), ExposedListener> {
         match self.exposed_listener() {
             Some(exposed) if !self.insecure_dev => Err(exposed),
@@ -27,8 +27,8 @@ impl Config {
         }
     }
 
-    /// The first listener that other hosts could reach without TLS or without a login, and that nobody accepted by
-    /// name, if there is one.
+    /// The first listener that other hosts could reach without TLS or without a login, unless
+    /// `broker.accept_plaintext` names it.
     pub fn exposed_listener(&self) -> Option<ExposedListener> {
         self.listeners
             .all()
@@ -55,7 +55,7 @@ impl Config {
 }
 
 impl Listeners {
-    /// No listener at all.
+    /// No listeners.
     pub fn none() -> Listeners {
         let mut listeners = Listeners::default();
         for name in ListenerName::all() {
@@ -64,18 +64,18 @@ impl Listeners {
         listeners
     }
 
-    /// Every address that is listened on, with the listener there.
+    /// All configured addresses, with their listeners.
     pub fn all(&self) -> impl Iterator<Item = (ListenerName, ListenAddress)> {
         ListenerName::all()
             .flat_map(|listener| self.of(listener).iter().map(move |address| (listener, *address)))
     }
 
-    /// Whether a service is listened for, with TLS or without.
+    /// Whether a service has a listener, with or without TLS.
     pub fn has(&self, service: Service) -> bool {
         !self.of(ListenerName::plain(service)).is_empty() || !self.of(ListenerName::tls(service)).is_empty()
     }
 
-    /// Where a listener listens.
+    /// The addresses of a listener.
     pub fn of(&self, listener: ListenerName) -> &[ListenAddress] {
         match (listener.service, listener.is_tls) {
             (Service::Messages(ProtocolName::Stomp), false) => &self.stomp,
@@ -93,7 +93,7 @@ impl Listeners {
         }
     }
 
-    /// Where a listener listens, to be changed.
+    /// The addresses of a listener, mutable.
     pub fn of_mut(&mut self, listener: ListenerName) -> &mut Vec<ListenAddress> {
         match (listener.service, listener.is_tls) {
             (Service::Messages(ProtocolName::Stomp), false) => &mut self.stomp,
@@ -134,7 +134,7 @@ impl fmt::Display for ExposedListener {
 
 impl Error for ExposedListener {}
 
-/// An IPv4 address in IPv6 clothes counts as what it is.
+/// An IPv4-mapped IPv6 address counts as IPv4.
 fn is_loopback(address: ListenAddress) -> bool {
     address.0.ip().to_canonical().is_loopback()
 }

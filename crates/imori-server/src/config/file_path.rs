@@ -1,4 +1,4 @@
-//! A file that may be named or not.
+//! An optional file path.
 
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use super::setting::{Setting, Value, quoted};
 pub struct FilePath(Option<PathBuf>);
 
 impl FilePath {
-    /// The path, where one is named.
+    /// The path, if there is one.
     pub fn path(&self) -> Option<&Path> {
         self.0.as_deref()
     }

@@ -1,4 +1,4 @@
-//! Names by which clients and other brokers reach this one.
+//! Host names under which the broker can be reached.
 
 use std::fmt;
 use std::ops::RangeInclusive;
@@ -6,10 +6,10 @@ use std::str::FromStr;
 
 use super::setting::{Setting, Value, quoted};
 
-/// Characters of a host name at most. (RFC 1035 section 2.3.4)
+/// Longest host name. (RFC 1035 section 2.3.4)
 const HOST_CHARS_MAX: usize = 253;
 
-/// Characters of one part of it at most.
+/// Longest label of a host name.
 const LABEL_CHARS_MAX: usize = 63;
 
 /// The name of a host, without scheme and port.
@@ -17,7 +17,7 @@ const LABEL_CHARS_MAX: usize = 63;
 pub struct HostName(String);
 
 impl HostName {
-    /// The name as it was given.
+    /// The name as given.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -31,17 +31,17 @@ impl FromStr for HostName {
     }
 }
 
-/// A host and a port, as INFO of NATS lists the addresses of a cluster.
+/// A host and a port, as in the `connect_urls` of a NATS INFO.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct HostAndPort(String);
 
 impl HostAndPort {
-    /// The text as it was given.
+    /// The text as given.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// The host, without the brackets of an address of IPv6, and the port.
+    /// The host without the brackets of an IPv6 address, and the port.
     pub(crate) fn parts(&self) -> Option<(String, u16)> {
         let (host, port) = self.0.rsplit_once(':')?;
         Some((host.trim_matches(['[', ']']).to_owned(), port.parse().ok()?))
@@ -63,7 +63,7 @@ impl FromStr for HostAndPort {
     }
 }
 
-/// Tells whether a text can be the name of a host. An underscore is allowed, as container networks use it.
+/// Whether a text is a valid host name. Underscores are allowed because container networks use them.
 fn is_host(text: &str) -> bool {
     let is_label = |label: &str| {
         !label.is_empty()
@@ -99,12 +99,12 @@ macro_rules! text_setting {
 text_setting!(HostName, NotAHost::Name);
 text_setting!(HostAndPort, NotAHost::Address);
 
-/// A text names no host.
+/// A text is not a host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NotAHost {
-    /// The text is no name.
+    /// Not a valid name.
     Name,
-    /// The text is no name.with a port.
+    /// Not a valid name with a port.
     Address,
 }
 

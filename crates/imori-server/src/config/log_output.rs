@@ -1,19 +1,19 @@
-//! Where the log is written.
+//! The destination of the log.
 
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
 
 use super::setting::{Setting, Value, quoted};
 
-/// The name of the standard error in the configuration.
+/// The configured value for standard error.
 const STANDARD_ERROR: &str = "stderr";
 
-/// Where the log is written.
+/// The destination of the log.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum LogOutput {
-    /// The standard error, which a service manager collects.
+    /// Standard error, which a service manager collects.
     StandardError,
-    /// A file that lines are appended to; SIGUSR1 opens it anew.
+    /// A file that lines are appended to; SIGUSR1 reopens it.
     File(PathBuf),
 }
 

@@ -1,7 +1,7 @@
-//! The configuration: every key declared once, with its text, unit, default and range.
+//! The configuration: each key declared once, with its documentation, unit, default and range.
 //!
-//! This module knows no file format and reads no file or environment. The caller that loads a configuration
-//! hands over values by section and key, and says where they came from.
+//! This module knows no file format and reads neither files nor the environment. Its caller sets values by section
+//! and key and tracks where they came from.
 
 mod conflict;
 mod exposure;

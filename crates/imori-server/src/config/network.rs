@@ -1,4 +1,4 @@
-//! Addresses of a network, as `10.0.0.0/8` names them.
+//! A network such as `10.0.0.0/8`.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -7,7 +7,7 @@ use std::str::FromStr;
 
 use super::setting::{Setting, Value, quoted};
 
-/// All addresses that begin with the same bits.
+/// All addresses with a common prefix.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Network {
     address: IpAddr,
@@ -15,7 +15,7 @@ pub struct Network {
 }
 
 impl Network {
-    /// Tells whether an address is one of the network's. An IPv4 address in IPv6 clothes counts as what it is.
+    /// Whether the network contains an address. An IPv4-mapped IPv6 address counts as IPv4.
     pub fn contains(self, address: IpAddr) -> bool {
         match (self.address, address.to_canonical()) {
             (IpAddr::V4(own), IpAddr::V4(other)) => {
@@ -49,7 +49,7 @@ impl FromStr for Network {
     }
 }
 
-/// A text that names no network.
+/// A text is not a network.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NotANetwork;
 

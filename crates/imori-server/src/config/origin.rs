@@ -1,4 +1,4 @@
-//! Which web pages may connect.
+//! Web origins, which decide what pages may connect.
 
 use std::fmt;
 use std::ops::RangeInclusive;
@@ -6,12 +6,12 @@ use std::str::FromStr;
 
 use super::setting::{Setting, Value, quoted};
 
-/// Where a web page comes from, as browsers say it: scheme, host and port.
+/// A web origin as browsers send it: scheme, host and port.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Origin(String);
 
 impl Origin {
-    /// A page that a host serves under this scheme; `None` where that is no origin.
+    /// The origin of a scheme and a host with its port; `None` if it is invalid.
     pub fn new(scheme: &str, host: &str) -> Option<Origin> {
         let is_scheme = scheme.starts_with(|first: char| first.is_ascii_alphabetic())
             && scheme.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte));
@@ -30,8 +30,8 @@ impl Origin {
         Some(Origin(format!("{scheme}://{host}")))
     }
 
-    /// Tells whether it is a page of the host, with its port, that a request names. A proxy may have ended TLS, so that
-    /// either scheme will do.
+    /// Whether this is the origin of the host in a request. Either scheme matches, because a proxy may have
+    /// terminated TLS.
     pub(crate) fn is_of_host(&self, host: &str) -> bool {
         ["http", "https"].iter().any(|scheme| Origin::new(scheme, host).as_ref() == Some(self))
     }
@@ -68,7 +68,7 @@ impl Setting for Origin {
     }
 }
 
-/// A text is no origin.
+/// A text is not an origin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NotAnOrigin;
 

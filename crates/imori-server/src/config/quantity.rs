@@ -1,4 +1,4 @@
-//! Sizes and times as keys have them.
+//! Sizes and times in the configuration.
 
 use std::ops::RangeInclusive;
 use std::time::Duration;
@@ -12,27 +12,27 @@ pub struct Bytes(pub u64);
 const UNITS: [(&str, u32); 4] = [("GiB", 30), ("MiB", 20), ("KiB", 10), ("B", 0)];
 
 impl Bytes {
-    /// So many times 1,024 bytes.
+    /// `count` times 1,024 bytes.
     pub const fn kib(count: u64) -> Bytes {
         Bytes(count << 10)
     }
 
-    /// So many times 1,024² bytes.
+    /// `count` times 1,024² bytes.
     pub const fn mib(count: u64) -> Bytes {
         Bytes(count << 20)
     }
 
-    /// So many times 1,024³ bytes.
+    /// `count` times 1,024³ bytes.
     pub const fn gib(count: u64) -> Bytes {
         Bytes(count << 30)
     }
 
-    /// The size as a length in memory; the largest length where it is more.
+    /// The size as a `usize`, saturated.
     pub fn as_usize(self) -> usize {
         usize::try_from(self.0).unwrap_or(usize::MAX)
     }
 
-    /// As it is written, with the largest unit of which it has a whole number.
+    /// Written with the largest unit that divides it.
     pub(crate) fn with_unit(self) -> String {
         for (unit, shift) in UNITS {
             if self.0 != 0 && self.0.trailing_zeros() >= shift {
@@ -82,7 +82,7 @@ macro_rules! whole_time {
         pub struct $name(pub u32);
 
         impl $name {
-            /// The time as the standard library has it.
+            /// Converts it to a [`Duration`].
             pub const fn duration(self) -> Duration {
                 Duration::$from(self.0 as u64)
             }
@@ -105,12 +105,12 @@ macro_rules! whole_time {
 }
 
 whole_time! {
-    /// A time in whole seconds; the names of such keys end in `_s`.
+    /// A time in whole seconds; names of such keys end in `_s`.
     Seconds, from_secs, "seconds"
 }
 
 whole_time! {
-    /// A time in whole milliseconds; the names of such keys end in `_ms`.
+    /// A time in whole milliseconds; names of such keys end in `_ms`.
     Millis, from_millis, "milliseconds"
 }
 

@@ -1,10 +1,10 @@
-//! Types that a key can have: each reads itself from a value, and says what it takes.
+//! Types of keys: each parses itself from a value and describes the values it accepts.
 
 use std::fmt::Write as _;
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
 
-/// A value as a configuration source gives it, before a key has judged it.
+/// An unchecked value from a configuration source.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Value {
     /// A whole number.
@@ -15,19 +15,19 @@ pub enum Value {
     Boolean(bool),
     /// A list.
     List(Vec<Value>),
-    /// Anything that no key takes.
+    /// Anything that no key accepts.
     Other,
 }
 
-/// A type that a key can have.
+/// A type of keys.
 pub trait Setting: Sized + PartialOrd {
-    /// Reads a value; `None` if it is not of this type.
+    /// Parses a value; `None` if it is not of this type.
     fn read(value: &Value) -> Option<Self>;
 
-    /// Describes the values that a key of this type and range takes, as a noun phrase.
+    /// Describes the accepted values as a noun phrase.
     fn expected(range: Option<&RangeInclusive<Self>>) -> String;
 
-    /// The value as TOML writes it.
+    /// The value in TOML syntax.
     fn show(&self) -> String;
 }
 
@@ -102,7 +102,7 @@ impl Setting for PathBuf {
     }
 }
 
-/// A value that may be left out, as an empty string.
+/// An optional value; an empty string stands for none.
 impl<T: Setting> Setting for Option<T> {
     fn read(value: &Value) -> Option<Option<T>> {
         match value {
@@ -112,7 +112,7 @@ impl<T: Setting> Setting for Option<T> {
     }
 
     fn expected(range: Option<&RangeInclusive<Option<T>>>) -> String {
-        // A range has two ends that are there.
+        // A range has two values, not `None`.
         let ends = range.and_then(|range| Some((range.start().as_ref()?, range.end().as_ref()?)));
         debug_assert!(ends.is_none(), "no key that may be left out has a range");
         format!("{}, or an empty string for none", T::expected(None))
@@ -142,12 +142,12 @@ impl<T: Setting> Setting for Vec<T> {
     }
 }
 
-/// A list of at least one name, none of them twice.
+/// A list of distinct names with at least one.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Names(Vec<String>);
 
 impl Names {
-    /// A list of one.
+    /// A list of one name.
     pub fn one(name: &str) -> Names {
         Names(vec![String::from(name)])
     }
@@ -177,7 +177,7 @@ impl Setting for Names {
     }
 }
 
-/// Declares an enum of words.
+/// Declares an enum whose variants are words in the configuration.
 macro_rules! choice {
     ($(#[doc = $doc:literal])+ $name:ident { $( $(#[doc = $word_doc:literal])+ $variant:ident = $word:literal, )+ }) => {
         $(#[doc = $doc])+
@@ -209,7 +209,7 @@ macro_rules! choice {
 
 pub(super) use choice;
 
-/// The range as a phrase to append, empty without one.
+/// The range as a phrase to append; empty without a range.
 pub(super) fn bounds<T: Setting>(range: Option<&RangeInclusive<T>>) -> String {
     match range {
         Some(range) => format!(" from {} to {}", range.start().show(), range.end().show()),

@@ -1,8 +1,8 @@
-//! The protocols as they are counted: each version of AMQP by itself.
+//! Protocols as the metrics count them, with each version of AMQP separately.
 
 use super::address::ProtocolName;
 
-/// A protocol that clients speak.
+/// A protocol spoken by clients.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Spoken {
     /// STOMP.
@@ -16,10 +16,10 @@ pub enum Spoken {
 }
 
 impl Spoken {
-    /// Every protocol there is.
+    /// All protocols.
     pub(crate) const ALL: [Spoken; 4] = [Spoken::Stomp, Spoken::Nats, Spoken::Amqp091, Spoken::Amqp10];
 
-    /// The protocol of a listener; `None` where a client chooses a version of it.
+    /// The protocol of a listener; `None` if its clients choose between versions.
     pub(crate) fn of(protocol: ProtocolName) -> Option<Spoken> {
         match protocol {
             ProtocolName::Stomp => Some(Spoken::Stomp),
@@ -28,7 +28,7 @@ impl Spoken {
         }
     }
 
-    /// The value of the label `protocol`, as RabbitMQ has it where it has the protocol.
+    /// The value of the label `protocol`; RabbitMQ's name if it has one.
     pub(crate) const fn label(self) -> &'static str {
         match self {
             Spoken::Stomp => "stomp",

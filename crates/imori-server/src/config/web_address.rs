@@ -1,4 +1,4 @@
-//! Addresses from which the broker fetches something.
+//! Addresses that the broker fetches from.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -7,12 +7,12 @@ use std::str::FromStr;
 
 use super::setting::{Setting, Value, quoted};
 
-/// An address with `https://`, or with `http://` on this machine: what comes from elsewhere unprotected proves nothing.
+/// An `https://` address, or an `http://` address on this machine: plain HTTP from elsewhere cannot be trusted.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct WebAddress(String);
 
 impl WebAddress {
-    /// The address as it was given.
+    /// The address as given.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -36,7 +36,7 @@ impl FromStr for WebAddress {
     }
 }
 
-/// Says that a host, with a port or without, is this machine.
+/// Whether a host, with or without a port, is this machine.
 fn is_this_machine(authority: &str) -> bool {
     let host = match authority.strip_prefix('[') {
         Some(bracketed) => bracketed.split(']').next().unwrap_or_default(),
@@ -62,7 +62,7 @@ impl Setting for WebAddress {
     }
 }
 
-/// A text is no address to fetch something from.
+/// A text is not an address to fetch from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NotAWebAddress;
 
