@@ -1,4 +1,4 @@
-//! `/metrics/detailed`: the families that somebody asks for, with a sample for each queue or exchange.
+//! `/metrics/detailed`: requested families, with a sample per queue or exchange.
 
 use std::sync::Arc;
 
@@ -11,15 +11,14 @@ use super::sources::Metrics;
 use crate::http::{Names, gathered};
 use crate::limits::HTTP_ROWS_AT_ONCE;
 
-/// The prefix of RabbitMQ's names here.
+/// Prefix of RabbitMQ's detailed metrics.
 const PREFIX: &str = "rabbitmq_detailed_";
 
-/// Families of which there is a sample for each vhost or exchange.
+/// Prefix of families with a sample per vhost or exchange.
 const CLUSTER: &str = "rabbitmq_cluster_";
 
-/// Answers a request for detail by its parameters `family` and `vhost`, each of which may come several times. Without a
-/// family there is nothing but the name of the broker, and a family that is not known adds nothing. Each family is one of
-/// names, so that there is none where `names` are not shown.
+/// Answers by the parameters `family` and `vhost`, each of which may be repeated. Without a family there is only the
+/// broker's identity; unknown families are ignored. Every family contains names, so `names` has to allow them.
 pub(crate) fn detailed(metrics: &Arc<Metrics>, parameters: &[(String, String)], names: Names) -> Body {
     let values = |name: &str| {
         let of = parameters.iter().filter(|(known, _)| known == name);
@@ -60,18 +59,18 @@ pub(crate) fn detailed(metrics: &Arc<Metrics>, parameters: &[(String, String)], 
     gathered(move || first.take().or_else(|| rows.next()))
 }
 
-/// The samples of queues, family by family.
+/// Produces the queues' samples family by family.
 struct Rows {
     metrics: Arc<Metrics>,
     families: Vec<&'static QueueFamily>,
     queues: Vec<QueueId>,
-    /// How far it has come.
+    /// The position reached.
     family: usize,
     queue: usize,
 }
 
 impl Rows {
-    /// The next samples.
+    /// The next block of samples.
     fn next(&mut self) -> Option<String> {
         let family = self.families.get(self.family)?;
         let mut page = Exposition::default();

@@ -1,32 +1,32 @@
-//! Prometheus' text format, version 0.0.4.
+//! Prometheus text format, version 0.0.4.
 
 use std::fmt::Write;
 use std::time::Duration;
 
-/// The type of an answer in this format.
+/// The content type of the format.
 pub(crate) const CONTENT: &str = "text/plain; version=0.0.4; charset=utf-8";
 
-/// A page that grows.
+/// A page under construction.
 #[derive(Debug, Default)]
 pub(super) struct Exposition(String);
 
-/// A label that a broker gives, with its value.
+/// A label name and its value.
 pub(super) type Label<'a> = (&'a str, &'a str);
 
 impl Exposition {
-    /// Writes a number that only grows.
+    /// Writes a counter without labels.
     pub(super) fn counter(&mut self, name: &str, help: &str, value: f64) {
         self.head(name, help, "counter");
         self.sample(name, &[], value);
     }
 
-    /// Writes a number that comes and goes.
+    /// Writes a gauge without labels.
     pub(super) fn gauge(&mut self, name: &str, help: &str, value: f64) {
         self.head(name, help, "gauge");
         self.sample(name, &[], value);
     }
 
-    /// Writes one sample for each value of a label.
+    /// Writes a family with one sample per value of a label.
     pub(super) fn each<T: AsRef<str>>(
         &mut self,
         kind: &str,
@@ -40,8 +40,7 @@ impl Exposition {
         }
     }
 
-    /// Writes how many fell below each bound, in seconds. `classes` holds those between a bound and the one before it,
-    /// and last those beyond all.
+    /// Writes a histogram in seconds. `classes` has the count of each bucket, with a last bucket beyond all bounds.
     pub(super) fn histogram(
         &mut self,
         (name, help): (&str, &str),
@@ -60,13 +59,13 @@ impl Exposition {
         self.sample(&format!("{name}_count"), &[], count as f64);
     }
 
-    /// Begins a family, whose samples follow.
+    /// Starts a family; its samples follow.
     pub(super) fn head(&mut self, name: &str, help: &str, kind: &str) {
-        // Writing to memory does not fail.
+        // Writing to a string cannot fail.
         let _ = writeln!(self.0, "# HELP {name} {help}\n# TYPE {name} {kind}");
     }
 
-    /// Writes a sample of the family that was begun last.
+    /// Writes a sample of the current family.
     pub(super) fn sample(&mut self, name: &str, labels: &[Label<'_>], value: f64) {
         self.0.push_str(name);
         for (index, (label, of)) in labels.iter().enumerate() {
@@ -82,13 +81,13 @@ impl Exposition {
         let _ = writeln!(self.0, " {value}");
     }
 
-    /// Gives the page.
+    /// Returns the page.
     pub(super) fn into_text(self) -> String {
         self.0
     }
 }
 
-/// Writes the value of a label: a name of a client's choice can begin no other line or label.
+/// Writes a label's value, escaped so that names chosen by clients cannot inject lines or labels.
 fn push_escaped(page: &mut String, value: &str) {
     for character in value.chars() {
         match character {

@@ -1,20 +1,20 @@
-//! The families of which there is a sample for each queue.
+//! Families with a sample per queue.
 
 use super::exposition::Exposition;
 use super::queues::QueueNumbers;
 
-/// A family of which there is a sample for each queue.
+/// A family with a sample per queue.
 pub(super) struct QueueFamily {
-    /// The name behind the prefix.
+    /// The name without its prefix.
     pub(super) name: &'static str,
-    /// The group of RabbitMQ's in which it is asked for.
+    /// RabbitMQ's group of the family, by which it is requested.
     pub(super) group: &'static str,
     kind: &'static str,
     help: &'static str,
     value: fn(&QueueNumbers) -> u64,
 }
 
-/// All of them, by RabbitMQ's names and in its groups.
+/// All families, with RabbitMQ's names and groups.
 pub(super) const QUEUE_FAMILIES: [QueueFamily; 12] = [
     gauge("queue_messages_ready", "queue_coarse_metrics", "Messages that wait.", |of| of.ready),
     gauge("queue_messages_unacked", "queue_coarse_metrics", "Messages that are with consumers.", |of| {
@@ -78,12 +78,12 @@ const fn counter(
 }
 
 impl QueueFamily {
-    /// Begins the family on a page.
+    /// Writes the head of the family.
     pub(super) fn head(&self, page: &mut Exposition, prefix: &str) {
         page.head(&format!("{prefix}{}", self.name), self.help, self.kind);
     }
 
-    /// Writes the sample of a queue.
+    /// Writes a queue's sample.
     pub(super) fn sample(&self, page: &mut Exposition, prefix: &str, queue: &QueueNumbers) {
         let labels = [("vhost", queue.vhost.as_str()), ("queue", queue.name.as_str())];
         page.sample(&format!("{prefix}{}", self.name), &labels, (self.value)(queue) as f64);

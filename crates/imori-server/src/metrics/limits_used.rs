@@ -1,4 +1,4 @@
-//! How much users and vhosts have of what an operator can limit.
+//! Usage of the limits that operators set on users and vhosts.
 
 use std::collections::BTreeMap;
 
@@ -11,10 +11,10 @@ use crate::limits::LIMITED_SERIES_MAX;
 use crate::quotas::Rate;
 use crate::shared::Shared;
 
-/// Amounts by the names of their limits. A rate has one only where it is limited, as nobody counts it otherwise.
+/// Usage by the name of the limit. Rates are present only if limited, because they are not measured otherwise.
 pub(crate) type Used = BTreeMap<&'static str, u64>;
 
-/// Gives what a vhost has.
+/// Usage of a vhost.
 pub(crate) fn used_by_vhost(shared: &Shared, vhost: VhostId) -> Used {
     let queues = shared.table.load().queues(vhost).count() as u64;
     let connections = shared.seats.in_vhost(vhost) as u64;
@@ -24,7 +24,7 @@ pub(crate) fn used_by_vhost(shared: &Shared, vhost: VhostId) -> Used {
     used
 }
 
-/// Gives what a user has.
+/// Usage of a user.
 pub(crate) fn used_by_user(shared: &Shared, user: &Name) -> Used {
     let (connections, channels) = shared.seats.with_user(user, |connections| {
         let sessions = |id| shared.with_link(id, |link| link.outbound.open_sessions().count());
@@ -41,7 +41,7 @@ fn add_rates(used: &mut Used, shared: &Shared, rate: Option<&Rate>) {
     used.extend([RATE, BYTE_RATE].into_iter().zip(amounts).filter_map(|(name, used)| Some((name, used?))));
 }
 
-/// Writes each limit of a user or a vhost, and what is used of it, for so many of them.
+/// Writes limit and usage gauges, up to a maximum number of users and vhosts.
 pub(super) fn push_limits(page: &mut Exposition, shared: &Shared) {
     let objects = shared.access.objects();
     let vhosts = objects.vhosts.iter().filter(|(_, facts)| !facts.limits.is_empty());

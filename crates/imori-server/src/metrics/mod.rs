@@ -1,7 +1,7 @@
-//! The broker's numbers in Prometheus' text format.
+//! Metrics in Prometheus text format.
 //!
-//! RabbitMQ's names stand where one means the same, so that its dashboards work; all others begin with `imori_`. The
-//! series are bounded: a name with a queue in it is there for the busiest queues only, and for all on request.
+//! A metric that RabbitMQ also has uses RabbitMQ's name, so that its dashboards work; all others start with `imori_`.
+//! The number of series is bounded: series per queue exist for the busiest queues only, and for all on request.
 
 mod page;
 mod detailed;

@@ -1,4 +1,4 @@
-//! `/metrics`: the broker's numbers as they are now.
+//! `/metrics`: current values of all metrics.
 
 use std::process;
 
@@ -21,7 +21,7 @@ use crate::peers::sums::{Sums, kind};
 use crate::stall::Cause;
 use crate::store::COMMIT_BOUNDS_US;
 
-/// The numbers as they are now; samples that name a user, a vhost or a queue only where `names` are shown.
+/// Renders the page; samples that name users, vhosts or queues are included only if `names` allows it.
 pub(crate) async fn page(metrics: &Metrics, names: Names) -> String {
     let mut page = Exposition::default();
     metrics.push_identity(&mut page, "aggregated");
@@ -44,13 +44,13 @@ pub(crate) async fn page(metrics: &Metrics, names: Names) -> String {
     page.into_text()
 }
 
-/// The value of the label `protocol`; `none` before one is agreed on.
+/// The value of the label `protocol`; `none` before a protocol is chosen.
 fn label(protocol: Option<Spoken>) -> &'static str {
     protocol.map_or("none", Spoken::label)
 }
 
 impl Metrics {
-    /// Writes who the broker is, as RabbitMQ's dashboards ask for it.
+    /// Writes the broker's identity, as RabbitMQ's dashboards expect it.
     pub(super) fn push_identity(&self, page: &mut Exposition, endpoint: &str) {
         let labels = [
             ("rabbitmq_node", self.node.as_str()),
@@ -105,7 +105,7 @@ fn push_process(page: &mut Exposition, metrics: &Metrics) {
     }
 }
 
-/// A figure of connections, by protocol.
+/// A metric of connections by protocol: type, name, help, value.
 type OfProtocol = (&'static str, &'static str, &'static str, fn(&Sums) -> u64);
 
 fn push_connections(page: &mut Exposition, metrics: &Metrics, traffic: &Traffic) {
@@ -370,7 +370,7 @@ fn push_store(page: &mut Exposition, metrics: &Metrics) {
     let counts = journal.commits().counts();
     let family = ("imori_commit_seconds", "From the write of a batch to the end of its sync.");
     page.histogram(family, &COMMIT_BOUNDS_US, &counts.classes, counts.total);
-    // A commit that does not end is not counted yet, and is what is asked for.
+    // The commit in progress is not counted yet, but it is the one that matters.
     let longest = journal.commits().longest_of_second().max(journal.flushing_for().unwrap_or_default());
     let help = "The longest commit of the last second, the one under way included.";
     page.gauge("imori_commit_max_seconds", help, longest.as_secs_f64());

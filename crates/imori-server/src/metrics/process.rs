@@ -1,4 +1,4 @@
-//! This process as the system sees it: its memory and its use of the processors.
+//! Memory and CPU usage of this process.
 
 use std::fs;
 use std::sync::Mutex;
@@ -8,18 +8,18 @@ use rustix::process::{Resource, getrlimit};
 
 use crate::slots::unpoisoned;
 
-/// Linux tells processor time in hundredths of a second, on all machines alike.
+/// Linux reports CPU time in hundredths of a second on all machines.
 const TICKS_A_SECOND: f64 = 100.0;
 
-/// The shortest stretch over which use of the processors is told anew.
+/// Shortest interval over which CPU usage is measured.
 const STRETCH: Duration = Duration::from_secs(1);
 
-/// Bytes of memory that the process has.
+/// Resident memory in bytes.
 pub(crate) fn memory_bytes() -> Option<u64> {
     parse_memory(&fs::read_to_string("/proc/self/status").ok()?)
 }
 
-/// Measures how much of a processor the process uses.
+/// Measures CPU usage.
 #[derive(Debug)]
 pub(crate) struct CpuMeter(Mutex<Sample>);
 
@@ -35,7 +35,7 @@ impl CpuMeter {
         CpuMeter(Mutex::new(Sample { at: Instant::now(), ticks: ticks().unwrap_or(0), percent: 0.0 }))
     }
 
-    /// Percent of one processor over the time since this was last told, in tenths; two that are busy are 200.
+    /// CPU usage since the last measurement in percent of one CPU, rounded to tenths; two busy CPUs are 200.
     pub(crate) fn percent(&self) -> f64 {
         let mut last = unpoisoned(self.0.lock());
         let stretch = last.at.elapsed();
@@ -50,10 +50,10 @@ impl CpuMeter {
     }
 }
 
-/// The use of the machine by the process; a figure that the system does not tell is absent.
+/// Resource usage of the process; values that the system does not report are absent.
 #[derive(Debug, Default)]
 pub(super) struct Usage {
-    /// Seconds of processors.
+    /// CPU time in seconds.
     pub(super) cpu_s: Option<f64>,
     pub(super) virtual_bytes: Option<f64>,
     pub(super) threads: Option<f64>,
@@ -61,10 +61,10 @@ pub(super) struct Usage {
     pub(super) open_files_max: Option<f64>,
 }
 
-/// Asks the system how much the process uses now.
+/// Reads the current usage.
 pub(super) fn usage() -> Usage {
     let stat = fs::read_to_string("/proc/self/stat").unwrap_or_default();
-    // The folder that is being read is open too.
+    // The directory being read is open too.
     let open_files = fs::read_dir("/proc/self/fd").ok().map(|files| files.count().saturating_sub(1) as f64);
     Usage {
         cpu_s: parse_ticks(&stat).map(|ticks| ticks as f64 / TICKS_A_SECOND),
@@ -75,7 +75,7 @@ pub(super) fn usage() -> Usage {
     }
 }
 
-/// A number so many fields behind the name of the process.
+/// A number in `stat`, this many fields after the process name.
 fn parse_field(stat: &str, field: usize) -> Option<f64> {
     stat.rsplit_once(')')?.1.split_whitespace().nth(field)?.parse().ok()
 }
@@ -90,8 +90,7 @@ fn parse_memory(status: &str) -> Option<u64> {
     kib.checked_mul(1024)
 }
 
-/// The time in the program and in the system for it, which stand 11 fields behind its name. The name may hold
-/// anything, also `)`.
+/// User and system time, 11 fields after the process name, which may contain anything, even `)`.
 fn parse_ticks(stat: &str) -> Option<u64> {
     let (_, fields) = stat.rsplit_once(')')?;
     let mut times = fields.split_whitespace().skip(11).map(str::parse::<u64>);

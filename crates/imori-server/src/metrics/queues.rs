@@ -1,4 +1,4 @@
-//! The queues as they are now: their sums, the busiest of them, and each one's numbers.
+//! Current state of the queues: sums, the busiest queues, and each queue's numbers.
 
 use std::cmp::Reverse;
 
@@ -13,7 +13,7 @@ use crate::limits::METRICS_QUEUES_MAX;
 use crate::shared::queue_key;
 use crate::slots::SlotKey;
 
-/// The queues, added up, and the busiest.
+/// Sums over all queues, and the busiest ones.
 #[derive(Debug, Default)]
 pub(super) struct QueueSums {
     pub(super) queues: u64,
@@ -24,7 +24,7 @@ pub(super) struct QueueSums {
     pub(super) busiest: Vec<QueueNumbers>,
 }
 
-/// The numbers of one queue.
+/// Numbers of one queue.
 #[derive(Debug)]
 pub(super) struct QueueNumbers {
     pub(super) vhost: String,
@@ -37,7 +37,7 @@ pub(super) struct QueueNumbers {
 }
 
 impl QueueNumbers {
-    /// The numbers of a queue in a vhost of this name.
+    /// Numbers of a queue in the vhost named `vhost`.
     pub(super) fn of(vhost: String, queue: &Queue) -> QueueNumbers {
         QueueNumbers {
             vhost,
@@ -52,8 +52,8 @@ impl QueueNumbers {
 }
 
 impl Metrics {
-    /// Adds up all queues. The busiest are those that hold the most messages, and as many that moved the most: the
-    /// latter have been so for long, so that the same ones are told again the next time.
+    /// Sums up all queues. The busiest are those with most messages and those that moved most since the start, in
+    /// equal parts. Totals since the start keep the selection stable between scrapes.
     pub(super) async fn queue_sums(&self) -> QueueSums {
         let mut sums = QueueSums::default();
         let mut ranked = Vec::new();
@@ -84,7 +84,7 @@ impl Metrics {
         sums
     }
 
-    /// The queues of these vhosts, or of all, by name.
+    /// The queues of these vhosts, or of all, sorted by vhost and name.
     pub(super) fn queue_ids(&self, vhosts: &[String]) -> Vec<QueueId> {
         let table = self.shared.table.load_full();
         let mut ids = Vec::new();
@@ -96,7 +96,7 @@ impl Metrics {
         ids
     }
 
-    /// The numbers of a queue, if it is there.
+    /// Numbers of a queue, if it exists.
     pub(super) fn queue_numbers(&self, id: QueueId) -> Option<QueueNumbers> {
         let queues = &self.shared.queues;
         queues.with(queue_key(id), |queue| QueueNumbers::of(self.vhost_name(queue.vhost()), queue))
@@ -114,7 +114,7 @@ struct Ranked {
     key: SlotKey,
 }
 
-/// The first `max` of those that hold and those that moved the most, each once.
+/// Up to `max` queues: half by messages held, the rest by messages moved, without duplicates.
 fn busiest(mut ranked: Vec<Ranked>, max: usize) -> Vec<SlotKey> {
     let mut first = Vec::new();
     for by in [|one: &Ranked| one.held, |one: &Ranked| one.moved] {

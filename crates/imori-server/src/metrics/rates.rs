@@ -1,7 +1,7 @@
-//! How fast the counts of queues grow.
+//! Growth rates of queue counters.
 //!
-//! Two samples of all queues are kept, some seconds apart, and are taken when somebody asks. So a broker that nobody
-//! watches does nothing for it, and the first question finds no rate.
+//! Two samples of all queues are kept, some seconds apart, and taken only on request. So a broker without monitoring
+//! has no cost, but the first request gets no rates.
 
 use std::collections::HashMap;
 use std::sync::Mutex;
@@ -14,16 +14,16 @@ use crate::limits::RATES_EVERY;
 use crate::shared::Shared;
 use crate::slots::{SlotKey, unpoisoned};
 
-/// The samples.
+/// The two latest samples.
 #[derive(Debug, Default)]
 pub(crate) struct Rates(Mutex<Samples>);
 
 #[derive(Debug, Default)]
 struct Samples {
     taken: Option<Time>,
-    /// Between this and the one before.
+    /// Time between the two samples.
     stretch: Duration,
-    /// Those that ever did anything.
+    /// Queues with any activity so far.
     queues: HashMap<SlotKey, Sample>,
 }
 
@@ -34,7 +34,7 @@ struct Sample {
 }
 
 impl Rates {
-    /// Takes a sample if the last one is old.
+    /// Takes a sample if the last one is old enough.
     pub(crate) fn refresh(&self, shared: &Shared) {
         let mut samples = unpoisoned(self.0.lock());
         let now = shared.clock.now();
@@ -53,7 +53,7 @@ impl Rates {
         *samples = Samples { taken: Some(now), stretch, queues };
     }
 
-    /// How much a count of a queue grew in a second, by the last two samples; 0 where there are none.
+    /// Growth per second of a queue's counter between the last two samples; 0 without two samples.
     pub(crate) fn of(&self, key: SlotKey, count: impl Fn(&QueueActivity) -> u64) -> f64 {
         unpoisoned(self.0.lock()).rate(key, count)
     }

@@ -1,4 +1,4 @@
-//! Where the numbers come from.
+//! Access to the values of the metrics.
 
 use std::sync::{Arc, Mutex};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -16,36 +16,36 @@ use crate::peers::sums::{KINDS, Sums, SumsByKind};
 use crate::shared::{CellHandle, Shared};
 use crate::slots::unpoisoned;
 
-/// The broker as its numbers are taken.
+/// The broker as a source of metrics.
 pub(crate) struct Metrics {
     pub(crate) shared: Arc<Shared>,
-    /// The broker's name, as nodes of RabbitMQ are named.
+    /// The broker's name in the form of a RabbitMQ node's.
     pub(crate) node: String,
-    /// Bytes of the disk that are kept free.
+    /// Disk space that is kept free, in bytes.
     pub(crate) disk_reserve_bytes: u64,
-    /// When the broker began, by its own clock.
+    /// The broker's start by its own clock.
     pub(crate) started: Time,
-    /// When the broker began, in seconds since 1970.
+    /// The broker's start in seconds since 1970.
     pub(crate) started_s: f64,
     pub(crate) rates: Rates,
-    /// The sums of connections as they were told last.
+    /// The sums of connections last reported.
     pub(crate) told: Mutex<SumsByKind>,
 }
 
-/// The traffic of connections by kind.
+/// Traffic of connections by kind.
 pub(super) struct Traffic {
-    /// All connections that ever were.
+    /// All connections since the start.
     pub(super) ever: SumsByKind,
     /// The open ones.
     pub(super) open: SumsByKind,
-    /// Sessions of AMQP that are open.
+    /// Open AMQP sessions.
     pub(super) channels: u64,
     /// Consumers and live subscriptions.
     pub(super) readers: [u64; KINDS],
 }
 
 impl Metrics {
-    /// The vhosts of these names, or all, by name.
+    /// The vhosts with these names, or all, sorted by name.
     pub(super) fn vhosts(&self, names: &[String]) -> Vec<(String, VhostId)> {
         let table = self.shared.table.load();
         let named = table.vhosts().map(|(id, name)| (name.to_string(), id));
@@ -54,7 +54,7 @@ impl Metrics {
         vhosts
     }
 
-    /// Seconds since 1970.
+    /// The current time in seconds since 1970.
     pub(crate) fn now_s() -> f64 {
         SystemTime::now().duration_since(UNIX_EPOCH).map_or(0.0, |since| since.as_secs_f64())
     }
@@ -67,7 +67,7 @@ impl Metrics {
         self.cells().map(|cell| cell.counters.get(counter)).sum::<u64>() as f64
     }
 
-    /// Confirms that left, by what they promise.
+    /// Confirms sent, by level.
     pub(crate) async fn confirmed(&self) -> [u64; Level::ALL.len()] {
         let mut sum = ConnectionActivity::default();
         self.traffic().await.ever.iter().for_each(|of_kind| sum.add(&of_kind.activity));
@@ -80,8 +80,8 @@ impl Metrics {
         times
     }
 
-    /// Adds up what connections did. One that goes meanwhile may be missed; but no sum falls below what was told before,
-    /// as that would look like a restart.
+    /// Sums up the traffic of connections. A connection that closes meanwhile may be missed, but no sum falls below
+    /// its last reported value, because that would look like a restart.
     pub(super) async fn traffic(&self) -> Traffic {
         let mut ever = SumsByKind::default();
         let mut open = SumsByKind::default();
