@@ -1,4 +1,4 @@
-//! `/connz`: the connections.
+//! `/connz`: connections.
 
 use std::cmp::Reverse;
 use std::ops::ControlFlow;
@@ -14,7 +14,7 @@ use super::wording::{timestamp, uptime};
 use crate::http::Names;
 use crate::limits::{MONITOR_LISTED_MAX, MONITOR_ROWS_MAX};
 
-/// The answer.
+/// The response.
 #[derive(Debug, Serialize)]
 pub(super) struct Connz<'a> {
     server_id: &'a str,
@@ -26,7 +26,8 @@ pub(super) struct Connz<'a> {
     connections: Vec<Connection>,
 }
 
-/// A connection. What clients do not tell is absent, and so is the round trip, which nobody measures.
+/// A connection. Fields that the client did not provide are absent, and so is the round-trip time, which is not
+/// measured.
 #[derive(Debug, Serialize)]
 struct Connection {
     cid: u64,
@@ -64,7 +65,7 @@ pub(super) struct ConnzQuery {
     order: Order,
     number: Option<u64>,
     subscriptions: Subscriptions,
-    /// Connections that are gone, of which none is remembered, and no open one.
+    /// Asks for closed connections only; the broker remembers none.
     wants_closed_only: bool,
 }
 
@@ -75,7 +76,7 @@ enum Subscriptions {
     Details,
 }
 
-/// By what connections are sorted: numbers rise and uptimes too, all else falls.
+/// Sort order: numbers and uptimes ascend, all else descends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Order {
     Number,
@@ -91,7 +92,7 @@ enum Order {
 }
 
 impl ConnzQuery {
-    /// Reads the parameters, or says what is wrong with them.
+    /// Parses the parameters, or returns what is wrong with them.
     pub(super) fn read(parameters: &Parameters) -> Result<ConnzQuery, String> {
         let wants_closed_only = match parameters.text("state").to_ascii_lowercase().as_str() {
             "" | "open" | "any" | "all" => false,
@@ -99,7 +100,7 @@ impl ConnzQuery {
             other => return Err(wrong("state", other, "`open`, `closed` or `all`")),
         };
         let order = match parameters.text("sort") {
-            // Nobody measures round trips: they are all alike.
+            // Round-trip times are not measured, so all are equal.
             "" | "cid" | "start" | "rtt" => Order::Number,
             "subs" => Order::Subscriptions,
             "pending" => Order::Pending,
@@ -129,7 +130,7 @@ impl ConnzQuery {
 }
 
 impl Connz<'_> {
-    /// The connections that are asked for; without `names` their numbers alone.
+    /// The requested connections; without `names` only their numbers.
     pub(super) fn of<'a>(monitored: &'a Monitored, query: &ConnzQuery, names: Names) -> Connz<'a> {
         let (mut rows, mut total) = (Vec::new(), 0);
         if !query.wants_closed_only {
@@ -171,13 +172,13 @@ fn sort(rows: &mut [Row], order: Order) {
         Order::BytesOut => rows.sort_by_key(|row| Reverse(row.bytes_out)),
         Order::BytesIn => rows.sort_by_key(|row| Reverse(row.bytes_in)),
         Order::LastActivity => rows.sort_by_key(|row| Reverse(row.last_activity)),
-        // The longest idle was active first.
+        // The longest idle connection was active first.
         Order::Idle => rows.sort_by_key(|row| row.last_activity),
         Order::Uptime => rows.sort_by_key(|row| Reverse(row.since)),
     }
 }
 
-/// A row with what its client says of itself, and with what it reads, as long as there is room in the answer.
+/// A row with what its client reported and what it reads, as long as the response has room.
 fn connection(monitored: &Monitored, row: &Row, wanted: Subscriptions, left: &mut usize) -> Connection {
     let facts = monitored.shared.with_link(row.id, |link| link.wire.client.facts.clone());
     let ClientFacts { name, language, version, .. } = facts.unwrap_or_default();
@@ -201,7 +202,7 @@ fn connection(monitored: &Monitored, row: &Row, wanted: Subscriptions, left: &mu
     }
 }
 
-/// A row without what tells whose connection it is.
+/// A row without anything that identifies the client.
 fn numbers(monitored: &Monitored, row: &Row) -> Connection {
     let now = monitored.now();
     Connection {
@@ -258,7 +259,7 @@ mod tests {
         ConnzQuery::read(&Parameters(owned.collect()))
     }
 
-    /// A connection whose every number is `value`, but for its own.
+    /// A connection whose values are all `value`, except its number.
     fn row(number: u64, value: u64) -> Row {
         Row {
             id: ConnectionId { cell: 0, slot: 0, generation: 0 },

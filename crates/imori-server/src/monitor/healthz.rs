@@ -1,4 +1,4 @@
-//! `/healthz` and `/readyz`: whether the broker can do its work; `/livez`: whether a restart would help it.
+//! `/healthz` and `/readyz`: whether the broker is ready; `/livez`: whether a restart would help.
 
 use axum::http::StatusCode;
 use serde::Serialize;
@@ -8,7 +8,7 @@ use super::query::Parameters;
 use crate::health::Ailment;
 use crate::http::Names;
 
-/// How the broker is.
+/// The broker's health.
 #[derive(Debug, PartialEq, Eq, Serialize)]
 pub(super) struct Healthz {
     status: &'static str,
@@ -17,7 +17,7 @@ pub(super) struct Healthz {
 }
 
 impl Healthz {
-    /// The broker as it is now, with the status of the answer. Damage is told with the names of queues.
+    /// Current readiness, with the response's status. Findings of damage contain names of queues.
     pub(super) fn of(monitored: &Monitored, query: HealthzQuery, names: Names) -> (StatusCode, Healthz) {
         let ailment = monitored.shared.unreadiness(query.counts_damage);
         let (status, mut health) = answer(ailment.as_ref());
@@ -27,7 +27,7 @@ impl Healthz {
         (status, health)
     }
 
-    /// Whether the broker runs, with the status of the answer.
+    /// Whether the broker is alive, with the response's status.
     pub(super) fn of_life(monitored: &Monitored) -> (StatusCode, Healthz) {
         answer(monitored.shared.lifelessness().as_ref())
     }
@@ -50,7 +50,7 @@ pub(super) struct HealthzQuery {
 }
 
 impl HealthzQuery {
-    /// Reads the parameters, or says what is wrong with them; those of nats-server change nothing.
+    /// Parses the parameters, or returns what is wrong with them; ignores those of nats-server.
     pub(super) fn read(parameters: &Parameters) -> Result<HealthzQuery, String> {
         Ok(HealthzQuery { counts_damage: parameters.flag("damage")? })
     }

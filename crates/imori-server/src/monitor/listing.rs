@@ -1,4 +1,4 @@
-//! The readers of connections: their live subscriptions and the queues they consume.
+//! What connections read: live subscriptions, and queues they consume from.
 
 use std::ops::ControlFlow;
 
@@ -11,30 +11,30 @@ use serde::Serialize;
 use super::monitored::Monitored;
 use crate::shared::queue_key;
 
-/// Readers that are looked at under one lock of their connection: publishers wait for that long.
+/// Readers processed per lock of a connection, which blocks publishers meanwhile.
 const PIECE: usize = 256;
 
-/// A subscription as it is shown. What its client calls it, and how many messages it had, nobody here knows.
+/// A subscription in a response, without its client's id and its message count, which are not kept.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(super) struct SubscriptionDetail {
     pub(super) subject: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) qgroup: Option<String>,
-    /// The number of the connection.
+    /// The connection's number.
     pub(super) cid: u64,
 }
 
-/// The source of a reader's messages.
+/// Where a reader's messages come from.
 pub(super) enum ListedSource {
-    /// Messages as they are published.
+    /// A live subscription.
     Live(Box<Subscription>),
     /// A queue.
     Queue(QueueId),
 }
 
 impl ListedSource {
-    /// The text that the monitor shows. A pattern of the exchange that all protocols share stands as it is,
-    /// one of another exchange behind its name, a queue by its name. `None` where the queue has just gone.
+    /// Describes the source. A pattern of the shared topic exchange is shown as is, a pattern of another exchange
+    /// after its name, and a queue by its name. `None` if the queue was just deleted.
     pub(super) fn detail(&self, monitored: &Monitored, cid: u64) -> Option<SubscriptionDetail> {
         match self {
             ListedSource::Live(subscription) => {
@@ -54,7 +54,7 @@ impl ListedSource {
         }
     }
 
-    /// Tells whether a message of this subject, published where all protocols publish, would be heard at once.
+    /// Whether a message with this subject on the shared topic exchange would be delivered live.
     pub(super) fn hears(&self, subject: &[u8]) -> bool {
         match self {
             ListedSource::Live(subscription) if subscription.exchange.as_bytes() == TOPIC_EXCHANGE => {
@@ -66,7 +66,7 @@ impl ListedSource {
     }
 }
 
-/// Shows everything that a connection reads, until told to stop.
+/// Calls `show` for everything a connection reads, until it breaks.
 pub(super) fn each_heard(
     monitored: &Monitored,
     id: ConnectionId,
@@ -74,7 +74,7 @@ pub(super) fn each_heard(
 ) -> ControlFlow<()> {
     let mut from = 0;
     loop {
-        // A queue is locked before a connection, never after: names are asked for outside.
+        // Queues are locked before connections, never after, so names are looked up outside this lock.
         let piece = monitored.shared.with_link(id, |link| {
             let readers = link.outbound.readers_from(from).take(PIECE);
             readers.map(|(slot, spec)| (slot, listed(&spec.source))).collect::<Vec<_>>()

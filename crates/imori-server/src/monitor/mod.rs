@@ -1,9 +1,9 @@
-//! Monitoring over HTTP in nats-server's shape: the paths, parameters, names, types and units that its
-//! dashboards and `nats-top` read.
+//! Monitoring over HTTP, compatible with the paths, parameters, names, types and units of nats-server that dashboards
+//! and `nats-top` read.
 //!
-//! The monitor runs on a thread of its own and takes nothing from the cells but a look under each
-//! connection's lock. A figure that this broker does not have is absent, or 0 where it has none: nothing
-//! is made up. There is no JSONP on purpose, and no page of another origin may read the answers.
+//! The monitor has its own thread and takes from cells only each connection's lock for a moment. Values that this
+//! broker does not have are absent, or 0 if there are none. JSONP is left out on purpose, and pages of other origins
+//! cannot read responses.
 
 mod routes;
 mod varz;

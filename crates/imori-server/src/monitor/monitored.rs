@@ -1,4 +1,4 @@
-//! The facts that the monitor tells of: the broker, and the shown part of its configuration.
+//! What the monitor reports on: the broker, and the public part of its configuration.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -11,7 +11,7 @@ use crate::metrics::{CpuMeter, Metrics};
 use crate::settings::Settings;
 use crate::shared::{CellHandle, Shared};
 
-/// A broker as the monitor sees it.
+/// The broker as seen by the monitor.
 pub(crate) struct Monitored {
     pub(crate) shared: Arc<Shared>,
     pub(crate) guarded: Arc<Guarded>,
@@ -23,11 +23,11 @@ pub(crate) struct Monitored {
     pub(crate) shown: Shown,
 }
 
-/// How often which path was asked for.
+/// Number of requests by path.
 #[derive(Debug, Default)]
 pub(crate) struct Requests([AtomicU64; Path::ALL.len()]);
 
-/// A path that is counted.
+/// A counted path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Path {
     Root,
@@ -79,20 +79,20 @@ impl Requests {
         }
     }
 
-    /// The paths that were asked for, with how often.
+    /// Requested paths, with the number of requests.
     pub(crate) fn counted(&self) -> impl Iterator<Item = (&'static str, u64)> {
         let counters = Path::ALL.into_iter().zip(&self.0);
         counters.map(|(path, counter)| (path.text(), counter.load(Ordering::Relaxed))).filter(|(_, n)| *n > 0)
     }
 }
 
-/// Sums as they were shown last. A connection that goes while they are taken is missed that time. A figure
-/// that was shown must not fall for it, since a dashboard would take that for a restart.
+/// Last reported sums. A connection that closes while they are taken is missed, but a reported value must not fall,
+/// because dashboards would take that for a restart.
 #[derive(Debug, Default)]
 pub(crate) struct Shown([AtomicU64; 3]);
 
 impl Shown {
-    /// The sums, or what was shown before where that is more.
+    /// Returns the larger of each sum and its last reported value.
     pub(crate) fn rise(&self, sums: [u64; 3]) -> [u64; 3] {
         let mut shown = sums;
         for (sum, last) in shown.iter_mut().zip(&self.0) {
@@ -121,7 +121,7 @@ impl Monitored {
     }
 }
 
-/// A number for a broker that no other has; made anew at each start, as nats-server's is.
+/// A unique id of this run of the broker, random like nats-server's.
 pub(crate) fn server_id(random: &[u8; 16]) -> String {
     format!("I{:032X}", u128::from_be_bytes(*random))
 }

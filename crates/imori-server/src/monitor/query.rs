@@ -1,21 +1,21 @@
-//! The parameters of a request, read as nats-server reads them.
+//! Query parameters, parsed as nats-server parses them.
 
-/// The parameters, in their order; of a repeated one the first counts, and one that nobody asks for counts nothing.
+/// The parameters in order; the first of a repeated one counts, and unknown ones are ignored.
 #[derive(Debug, Default)]
 pub(super) struct Parameters(pub(super) Vec<(String, String)>);
 
-/// Which part of a list is asked for.
+/// The requested part of a list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Page {
     pub(super) offset: usize,
     pub(super) limit: usize,
 }
 
-/// Entries of a list where none are asked for.
+/// Page size if none is requested.
 const LIMIT_DEFAULT: usize = 1024;
 
 impl Page {
-    /// The entries of the page.
+    /// The entries on this page.
     pub(super) fn of<T>(self, entries: &[T]) -> &[T] {
         let rest = entries.get(self.offset..).unwrap_or_default();
         rest.get(..self.limit).unwrap_or(rest)
@@ -23,12 +23,12 @@ impl Page {
 }
 
 impl Parameters {
-    /// The value; empty where there is none.
+    /// The value, or an empty string.
     pub(super) fn text(&self, name: &str) -> &str {
         self.0.iter().find(|(known, _)| known == name).map_or("", |(_, value)| value)
     }
 
-    /// A yes or no, in one of the forms that Go reads; no where there is none.
+    /// A boolean in any form that Go parses; false if absent.
     pub(super) fn flag(&self, name: &str) -> Result<bool, String> {
         match self.text(name) {
             "1" | "t" | "T" | "true" | "TRUE" | "True" => Ok(true),
@@ -37,7 +37,7 @@ impl Parameters {
         }
     }
 
-    /// A whole number; 0 where there is none.
+    /// A whole number; 0 if absent.
     pub(super) fn integer(&self, name: &str) -> Result<i64, String> {
         match self.text(name) {
             "" => Ok(0),
@@ -45,7 +45,7 @@ impl Parameters {
         }
     }
 
-    /// A number of a connection, if one is asked for.
+    /// A connection's number, if given.
     pub(super) fn number(&self, name: &str) -> Result<Option<u64>, String> {
         match self.text(name) {
             "" => Ok(None),
@@ -57,7 +57,7 @@ impl Parameters {
         }
     }
 
-    /// `offset` and `limit`; no limit or a senseless one is the usual one, and a large one is `max`.
+    /// `offset` and `limit`; an absent or invalid limit is the default, and `max` caps it.
     pub(super) fn page(&self, max: usize) -> Result<Page, String> {
         let offset = usize::try_from(self.integer("offset")?).unwrap_or(0);
         let limit = match usize::try_from(self.integer("limit")?) {
@@ -68,7 +68,7 @@ impl Parameters {
     }
 }
 
-/// The text of a value that is not understood.
+/// Error text for an invalid value.
 pub(super) fn wrong(name: &str, value: &str, expected: &str) -> String {
     let value: String = value.chars().take(64).flat_map(char::escape_default).collect();
     format!("`{value}` is no value of `{name}`; expected {expected}")

@@ -1,4 +1,4 @@
-//! The paths, and what each answers.
+//! The monitor's paths and their handlers.
 
 use std::sync::Arc;
 
@@ -26,7 +26,7 @@ type Broker = State<Arc<Monitored>>;
 type Shown = Extension<Names>;
 type Pairs = Query<Vec<(String, String)>>;
 
-/// The paths of the monitor. What is not asked for by GET or HEAD is refused.
+/// The monitor's routes. Methods other than GET and HEAD are refused.
 pub(crate) fn routes(monitored: Arc<Monitored>) -> Router {
     Router::new()
         .route(Path::Root.text(), get(root))
@@ -73,7 +73,7 @@ async fn subsz(State(monitored): Broker, Extension(names): Shown, Query(pairs): 
     }
 }
 
-/// The brokers that this one is connected to. There are none; exporters ask nevertheless.
+/// Routes to other brokers. There are none, but exporters ask.
 #[derive(Debug, Serialize)]
 struct Routez<'a> {
     server_id: &'a str,
@@ -116,7 +116,7 @@ fn readiness(State(monitored): Broker, Extension(names): Shown, Query(pairs): Pa
         Err(reason) => return refuse(reason),
     };
     let (status, health) = Healthz::of(&monitored, query, names);
-    // In one line: probes compare it as text.
+    // On one line, because probes compare it as text.
     answer(status, serde_json::to_vec(&health))
 }
 

@@ -1,4 +1,4 @@
-//! The connections as they are now, a row of numbers each.
+//! Current state of the connections, one row of numbers each.
 
 use std::net::SocketAddr;
 
@@ -9,7 +9,7 @@ use super::monitored::Monitored;
 use crate::config::ProtocolName;
 use crate::shared::TcpLink;
 
-/// The state and the counts of one connection.
+/// State and counters of one connection.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Row {
     pub(super) id: ConnectionId,
@@ -26,7 +26,7 @@ pub(super) struct Row {
     pub(super) subscriptions: usize,
 }
 
-/// Shows every connection that speaks a protocol. Each is locked for a few loads, one after the other.
+/// Calls `show` for every connection with a protocol. Each is locked briefly, one after another.
 pub(super) fn each_row(monitored: &Monitored, mut show: impl FnMut(Row)) {
     for (cell, handle) in (0..).zip(monitored.cells()) {
         for key in handle.connections.keys() {

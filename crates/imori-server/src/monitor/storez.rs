@@ -1,4 +1,4 @@
-//! `/storez`: what is kept on disk, how far that is, and what was in its way.
+//! `/storez`: state of the store, its progress, and stalls.
 
 use imori_core::id::VhostId;
 use serde::Serialize;
@@ -12,7 +12,7 @@ use crate::limits::MONITOR_QUEUES_MAX;
 use crate::stall::{Cause, LateWork, Stall, Step};
 use crate::store::COMMIT_BOUNDS_US;
 
-/// The answer.
+/// The response.
 #[derive(Debug, Serialize)]
 pub(super) struct Storez<'a> {
     server_id: &'a str,
@@ -30,14 +30,14 @@ pub(super) struct Storez<'a> {
     queues: Vec<Queue>,
 }
 
-/// Whose store it is, and what was in it.
+/// Identity of the store, and the result of its recovery.
 #[derive(Debug, Serialize)]
 struct Store {
-    /// The first eight digits of its number.
+    /// The first eight hexadecimal digits of its number.
     id: String,
     folder: String,
     last_end: String,
-    /// Damaged or missing files that nobody has acknowledged, found by this process and those before it.
+    /// Unacknowledged findings of damaged or missing files, from this and earlier runs.
     damage: Vec<String>,
     recovered: Option<Recovered>,
 }
@@ -48,11 +48,11 @@ struct Recovered {
     files: usize,
     torn: usize,
     damaged: Vec<String>,
-    /// Numbers that stood in files that are not there.
+    /// Ranges of LSNs in missing files.
     absent: Vec<String>,
     set_aside: Vec<String>,
     took_ms: u64,
-    /// The recovery's report in the words of the log.
+    /// The recovery's report as in the log.
     report: String,
 }
 
@@ -60,14 +60,14 @@ struct Recovered {
 struct Journal {
     file_bytes: u64,
     live_files: usize,
-    /// Absent before the first look.
+    /// Absent before the first sample.
     #[serde(skip_serializing_if = "Option::is_none")]
     free_bytes: Option<u64>,
     next: u64,
     written: u64,
     synced: u64,
     queued_bytes: usize,
-    /// How long the write or sync under way has taken.
+    /// Duration so far of the write or sync in progress.
     flushing_ms: Option<u64>,
     commits: Commits,
 }
@@ -83,22 +83,22 @@ struct Commits {
     histogram: Vec<Class>,
 }
 
-/// Commits that took so long and longer than those before.
+/// A bucket of the histogram.
 #[derive(Debug, Serialize)]
 struct Class {
-    /// Absent for those that took longer than all classes.
+    /// Absent for the last bucket.
     #[serde(skip_serializing_if = "Option::is_none")]
     le_us: Option<u64>,
     count: u64,
 }
 
-/// For what publishers wait.
+/// What publishers wait for.
 #[derive(Debug, Serialize)]
 struct Alarms {
     memory: bool,
     disk: bool,
     disk_space: bool,
-    /// How many queues have their publishers wait.
+    /// Number of queues that throttle their publishers.
     queues: usize,
 }
 
@@ -155,19 +155,19 @@ struct ShownStall {
     cpu_some_percent: Option<f64>,
 }
 
-/// A queue that outlives the broker.
+/// A durable queue.
 #[derive(Debug, Serialize)]
 struct Queue {
     name: String,
     vhost: String,
-    /// Of its persistent messages.
+    /// The confirm level of its persistent messages.
     level: &'static str,
     ready: usize,
-    /// Messages that wait for their time.
+    /// Delayed messages.
     delayed: usize,
     unsettled: usize,
     consumers: usize,
-    /// Its publishers wait.
+    /// Whether its publishers are throttled.
     pressing: bool,
 }
 
@@ -176,15 +176,15 @@ struct Queue {
 pub(super) struct StorezQuery(Page);
 
 impl StorezQuery {
-    /// Reads the parameters, or says what is wrong with them.
+    /// Parses the parameters, or returns what is wrong with them.
     pub(super) fn read(parameters: &Parameters) -> Result<StorezQuery, String> {
         Ok(StorezQuery(parameters.page(MONITOR_QUEUES_MAX)?))
     }
 }
 
 impl Storez<'_> {
-    /// The store as it is, with the queues that are asked for, and confirms by their level. Without `names` there is no
-    /// queue, no folder and no damage, whose findings name queues.
+    /// State of the store with the requested queues and the confirms by level. Without `names` it omits queues, the
+    /// folder and findings of damage, which name queues.
     pub(super) fn of<'a>(
         monitored: &'a Monitored,
         query: &StorezQuery,
@@ -274,7 +274,7 @@ fn journal(monitored: &Monitored) -> Journal {
     }
 }
 
-/// How many durable queues there are, and a page of them, by their places. Each is locked for a few loads.
+/// Number of durable queues, and one page of them in slot order. Each is locked briefly.
 fn queues(monitored: &Monitored, page: Page) -> (usize, Vec<Queue>) {
     let (mut total, mut queues) = (0, Vec::new());
     for key in monitored.shared.queues.keys() {
@@ -305,7 +305,7 @@ fn queues(monitored: &Monitored, page: Page) -> (usize, Vec<Queue>) {
     (total, queues)
 }
 
-/// The name of a vhost; empty where it is deleted meanwhile.
+/// A vhost's name; empty if it was just deleted.
 fn vhost_name(monitored: &Monitored, id: VhostId) -> String {
     monitored.shared.table.load().vhost_name(id).map(ToString::to_string).unwrap_or_default()
 }

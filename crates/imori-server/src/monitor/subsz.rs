@@ -1,4 +1,4 @@
-//! `/subsz`: the subscriptions.
+//! `/subsz`: subscriptions.
 
 use std::ops::ControlFlow;
 
@@ -12,7 +12,7 @@ use super::wording::timestamp;
 use crate::http::Names;
 use crate::limits::MONITOR_LISTED_MAX;
 
-/// The answer. How often subscriptions came, went and matched is not counted here, so that it is absent.
+/// The response. Counts of inserts, removals and matches are absent, because they are not kept.
 #[derive(Debug, Serialize)]
 pub(super) struct Subsz<'a> {
     server_id: &'a str,
@@ -30,12 +30,12 @@ pub(super) struct Subsz<'a> {
 pub(super) struct SubszQuery {
     page: Page,
     wants_list: bool,
-    /// Only what hears this subject; empty for all.
+    /// Only subscriptions that match this subject; empty for all.
     subject: String,
 }
 
 impl SubszQuery {
-    /// Reads the parameters, or says what is wrong with them.
+    /// Parses the parameters, or returns what is wrong with them.
     pub(super) fn read(parameters: &Parameters) -> Result<SubszQuery, String> {
         let subject = parameters.text("test");
         if !subject.is_empty() && !is_literal(subject) {
@@ -50,7 +50,7 @@ impl SubszQuery {
 }
 
 impl Subsz<'_> {
-    /// The subscriptions that are asked for; without `names` their number alone.
+    /// The requested subscriptions; without `names` only their number.
     pub(super) fn of<'a>(monitored: &'a Monitored, query: &SubszQuery, names: Names) -> Subsz<'a> {
         let (mut subscriptions, mut connections) = (0, Vec::new());
         each_row(monitored, |row| {
@@ -85,7 +85,7 @@ impl Subsz<'_> {
     }
 }
 
-/// Tells whether a NATS client could publish to it.
+/// Whether a NATS client could publish to the subject.
 fn is_literal(subject: &str) -> bool {
     let is_token = |token: &str| {
         !matches!(token, "" | "*" | ">")

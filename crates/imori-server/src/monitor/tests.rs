@@ -1,5 +1,5 @@
-//! The whole way: a client on one side, a reader of the monitor on the other. The names and types are those
-//! that nats-server 2.15 answers with.
+//! End-to-end tests with a client and a reader of the monitor. Names and types of fields are those of nats-server
+//! 2.15.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -12,7 +12,7 @@ use tempfile::TempDir;
 use crate::config::{Config, ProtocolName, Service};
 use crate::server::Server;
 
-/// A broker that stops when the value is dropped.
+/// A broker that stops on drop.
 struct Running {
     server: Option<Server>,
     _data: TempDir,
@@ -44,7 +44,7 @@ impl Running {
         stream
     }
 
-    /// Sends a request as it is and gives the status and the body of the answer.
+    /// Sends a raw request; returns the response's status and body.
     fn raw(&self, request: &str) -> (u16, String) {
         let mut stream = self.connect(Service::NatsMonitor);
         stream.write_all(request.as_bytes()).unwrap();
@@ -107,9 +107,9 @@ impl Client {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Text,
-    /// A point in time, as RFC 3339.
+    /// An RFC 3339 timestamp.
     When,
-    /// A stretch of time in words, such as `1h2m3s`.
+    /// A duration in words, such as `1h2m3s`.
     Span,
     Whole,
     Number,
@@ -207,7 +207,7 @@ const SUBSZ: &[(&str, Kind)] = &[
     ("limit", Whole),
 ];
 
-/// Checks that an object has these fields and no other, and of which types they are.
+/// Checks that an object has exactly these fields with these types.
 fn check(object: &Value, fields: &[(&str, Kind)]) {
     for (name, kind) in fields {
         let value = object.get(name).unwrap_or_else(|| panic!("`{name}` is missing in {object}"));
@@ -267,7 +267,7 @@ fn what_a_connection_does_is_counted() {
     }
     assert!(reader.read().starts_with("MESSAGE") && reader.read().starts_with("MESSAGE"));
 
-    // What was written is pending until its writer has said so.
+    // Written bytes are pending until the writer has noted them.
     let mut connz = running.json("/connz?sort=cid");
     while connz["connections"].as_array().unwrap().iter().any(|one| one["pending_bytes"] != 0) {
         connz = running.json("/connz?sort=cid");
@@ -365,7 +365,7 @@ fn a_send_that_makes_its_queue_is_published_once() {
     let mut client = running.login();
     client.confirmed("SEND\ndestination:/queue/new", "1");
     client.confirmed("SEND\ndestination:/queue/late\nx-delay:60000", "2");
-    // The third with the same head is one of those that are repeated.
+    // The third publish with the same header takes the path for repeated headers.
     for _ in 0..3 {
         client.write("SEND\ndestination:/amq/queue/absent\ncontent-length:1\n\n3\0");
     }

@@ -13,15 +13,15 @@ use crate::config::{ProtocolName, Service};
 use crate::metrics::memory_bytes;
 use crate::settings::{client_address, first_of};
 
-/// The version of the NATS protocol, as INFO tells it.
+/// The NATS protocol version, as in INFO.
 const PROTOCOL: u32 = 1;
 
-/// The answer.
+/// The response.
 #[derive(Debug, Serialize)]
 pub(super) struct Varz<'a> {
     server_id: &'a str,
     server_name: String,
-    /// This broker's own.
+    /// The version of Imori.
     version: &'static str,
     host: String,
     port: u16,
@@ -32,7 +32,7 @@ pub(super) struct Varz<'a> {
     http_port: u16,
     http_base_path: &'static str,
     https_port: u16,
-    /// Seconds.
+    /// In seconds.
     auth_timeout: f64,
     max_payload: usize,
     max_pending: usize,
@@ -69,11 +69,11 @@ pub(super) struct Varz<'a> {
     slow_consumer_stats: SlowConsumers,
 }
 
-/// The settings that NATS clients are told, where there is a listener for them.
+/// Settings for NATS clients, present if there is a NATS listener.
 #[derive(Debug, Serialize)]
 struct NatsVarz {
     proto: u32,
-    /// Nanoseconds.
+    /// In nanoseconds.
     ping_interval: u64,
     ping_max: u32,
     max_control_line: usize,
@@ -81,7 +81,7 @@ struct NatsVarz {
     connect_urls: Vec<String>,
 }
 
-/// Something that is not there: an object without anything in it.
+/// A feature that does not exist, shown as an empty object.
 #[derive(Debug, Serialize)]
 struct Absent {}
 
@@ -94,7 +94,7 @@ struct SlowConsumers {
 }
 
 impl Varz<'_> {
-    /// The broker as it is now.
+    /// The current state of the broker.
     pub(super) fn of(monitored: &Monitored) -> Varz<'_> {
         let (mut connections, mut subscriptions) = (0, 0);
         let mut sums = [0; 3];

@@ -1,16 +1,16 @@
-//! Times as nats-server words them.
+//! Times formatted as in nats-server.
 
 use std::time::{Duration, SystemTime};
 
 use imori_core::time::Time;
 
-/// A point in time as RFC 3339 writes it, in UTC.
+/// An RFC 3339 timestamp in UTC.
 pub(super) fn timestamp(time: Time) -> String {
     let since_epoch = time.since(Time::default());
     humantime::format_rfc3339_nanos(SystemTime::UNIX_EPOCH + since_epoch).to_string()
 }
 
-/// A duration in whole years of 365 days, days, hours, minutes and seconds, from the largest that is not 0 on.
+/// A duration in years of 365 days, days, hours, minutes and seconds, starting with the largest non-zero unit.
 pub(super) fn uptime(duration: Duration) -> String {
     let seconds = duration.as_secs();
     let (minutes, hours, days) = (seconds / 60, seconds / 3600, seconds / 86_400);
