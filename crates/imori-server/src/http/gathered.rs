@@ -1,4 +1,5 @@
-//! A body that is gathered as it is written, so that a long answer takes neither memory nor the time of others.
+//! A response body that is produced while it is written, so that a long one neither fills memory nor blocks other
+//! requests.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -9,15 +10,15 @@ use tokio::task::yield_now;
 
 use crate::limits::HTTP_ROWS_AT_ONCE;
 
-/// Makes the next part of a body; `None` where there is no more.
+/// Produces the next part of a body; `None` at its end.
 type Next = dyn FnMut() -> Option<String> + Send;
 
-/// The body that `next` gives part by part. Between two parts other requests have their turn.
+/// A body that `next` produces part by part. Other requests run between the parts.
 pub(crate) fn gathered(next: impl FnMut() -> Option<String> + Send + 'static) -> Body {
     Body::new(Gathered { next: Box::new(next), has_rested: true })
 }
 
-/// Gives other requests their turn after every few rows.
+/// Yields to other requests after every few rows.
 pub(crate) async fn rest_at(index: usize) {
     if index % HTTP_ROWS_AT_ONCE == HTTP_ROWS_AT_ONCE - 1 {
         yield_now().await;
@@ -26,7 +27,7 @@ pub(crate) async fn rest_at(index: usize) {
 
 struct Gathered {
     next: Box<Next>,
-    /// Others had their turn since the last part.
+    /// Other requests ran since the last part.
     has_rested: bool,
 }
 

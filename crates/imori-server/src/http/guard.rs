@@ -1,5 +1,5 @@
-//! Refuses requests before their bodies are read: those that name another host, carry more than they may, or come from
-//! a page of another origin to change something.
+//! Refuses requests before reading their bodies: those for another host, with too large a body, or with changes from
+//! a page of another origin.
 
 use std::sync::Arc;
 
@@ -13,16 +13,16 @@ use crate::config::{HostName, Origin};
 use crate::host_names::{UNKNOWN_HOST, is_host_known, is_own};
 use crate::shared::Shared;
 
-/// Browsers' word for how the page that sends a request relates to the host that it goes to (Fetch Metadata).
+/// Fetch Metadata: the header in which browsers relate the requesting page to the target host.
 const SEC_FETCH_SITE: &str = "sec-fetch-site";
 
-/// The answer to a change that a page of another origin asks for.
+/// The refusal of a change requested by a page of another origin.
 const FOREIGN_PAGE: Refusal = (
     StatusCode::FORBIDDEN,
     "a page of another origin changes nothing here; send the request from a program, without `Origin`\n",
 );
 
-/// The answer to a body of a type that pages may send without asking first.
+/// The refusal of a body type that pages may send without a CORS preflight.
 const NOT_JSON: Refusal = (
     StatusCode::UNSUPPORTED_MEDIA_TYPE,
     "a body is JSON and says so; add the header `Content-Type: application/json`\n",
@@ -31,15 +31,15 @@ const NOT_JSON: Refusal = (
 /// The status and text of a refusal.
 type Refusal = (StatusCode, &'static str);
 
-/// The requests that a listener answers.
+/// What a listener accepts.
 pub(crate) struct Guarded {
-    /// The broker, whose settings name this host, besides `localhost` and its addresses.
+    /// The broker, whose settings list its host names besides `localhost` and its addresses.
     pub(crate) shared: Arc<Shared>,
-    /// Bytes of a body.
+    /// Largest body in bytes.
     pub(crate) body_bytes_max: u64,
 }
 
-/// Lets a request through, or answers why not.
+/// Passes a request on or refuses it.
 pub(crate) async fn guard(State(guarded): State<Arc<Guarded>>, request: Request, next: Next) -> Response {
     let settings = guarded.shared.settings.load_full();
     let (host_names, bytes_max) = (&settings.config.broker.host_names, guarded.body_bytes_max);
@@ -60,7 +60,7 @@ fn check(
 ) -> Result<(), Refusal> {
     check_body(headers, body_bytes_max)?;
     let mut hosts = headers.get_all(HOST).iter();
-    // HTTP/1.0 knows no Host. Probes of load balancers speak it, and browsers never do.
+    // HTTP/1.0 has no Host header; load balancers' probes use it, browsers never do.
     if version < Version::HTTP_11 && !headers.contains_key(HOST) && uri.authority().is_none() {
         return Ok(());
     }
@@ -74,7 +74,7 @@ fn check(
     Ok(())
 }
 
-/// A body has one length, and says it (SECURITY WEB-07).
+/// A body has exactly one Content-Length (SECURITY WEB-07).
 fn check_body(headers: &HeaderMap, bytes_max: u64) -> Result<(), Refusal> {
     let mut lengths = headers.get_all(CONTENT_LENGTH).iter();
     let (length, is_repeated) = (lengths.next(), lengths.next().is_some());
@@ -95,8 +95,8 @@ fn check_body(headers: &HeaderMap, bytes_max: u64) -> Result<(), Refusal> {
     }
 }
 
-/// A change comes from a program or a page of this host, and its body is JSON (SECURITY WEB-03). A browser sends a
-/// form's types across origins without asking, and a page cannot leave out `Origin` or `Sec-Fetch-Site`.
+/// Changes must come from a program or a page of this host, with a JSON body (SECURITY WEB-03). Browsers send form
+/// types across origins without a preflight, and pages cannot omit `Origin` or `Sec-Fetch-Site`.
 fn check_change(method: &Method, headers: &HeaderMap) -> Result<(), Refusal> {
     if method.is_safe() {
         return Ok(());
@@ -123,7 +123,7 @@ fn check_change(method: &Method, headers: &HeaderMap) -> Result<(), Refusal> {
     }
 }
 
-/// Tells whether a body is `application/json`, with any parameters.
+/// Whether a content type is `application/json`, with any parameters.
 fn is_json(kind: &HeaderValue) -> bool {
     let essence = kind.to_str().ok().and_then(|kind| kind.split(';').next());
     essence.is_some_and(|essence| essence.trim().eq_ignore_ascii_case("application/json"))

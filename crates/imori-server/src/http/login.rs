@@ -1,4 +1,4 @@
-//! Logins by HTTP's authentication, checked as logins of protocols are, and which answers may have names.
+//! HTTP authentication, checked like logins of protocols, and which responses may contain names.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::{Arc, Mutex};
@@ -22,22 +22,22 @@ use crate::login::Verdicts;
 use crate::shared::Shared;
 use crate::slots::unpoisoned;
 
-/// The connection in whose name an operator acts: no client has it, so that nothing is exclusive to it.
+/// The connection on whose behalf operators act. No client has this id, so nothing is exclusive to it.
 pub(crate) const OPERATOR: ConnectionId =
     ConnectionId { cell: u16::MAX, slot: u32::MAX, generation: u32::MAX };
 
-/// Headers by which a proxy on this machine says that a request came from elsewhere.
+/// Headers by which a proxy on this machine marks forwarded requests.
 const FORWARDED: [&str; 3] = ["forwarded", "x-forwarded-for", "x-real-ip"];
 
-/// The source of a request that came by no socket.
+/// The source of a request without a socket.
 const UNKNOWN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0);
 
-/// Tells whether an answer may have names in it: of queues, vhosts, users and clients. Among a request's extensions.
+/// Whether a response may contain names of queues, vhosts, users and clients. Stored in the request's extensions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Names(pub(crate) bool);
 
-/// Notes in a request to the monitor whether its answer may have names: as `monitor.names` says, or because a user logs
-/// in who may monitor. A login that is refused is answered so.
+/// Decides whether a response of the monitor may contain names: `monitor.names` allows it, or the user may monitor.
+/// Refuses requests with a wrong login.
 pub(crate) async fn note_names(
     State(shared): State<Arc<Shared>>,
     mut request: Request,
@@ -62,7 +62,7 @@ pub(crate) async fn note_names(
     next.run(request).await
 }
 
-/// Tells whether the answer to a request without a login may have names.
+/// Whether the response to a request without a login may contain names.
 pub(crate) fn names_without_login(shared: &Shared, request: &Request) -> Names {
     Names(match shared.settings.load().config.monitor.names {
         NamesShown::Loopback => is_from_here(shared, request),
@@ -71,7 +71,7 @@ pub(crate) fn names_without_login(shared: &Shared, request: &Request) -> Names {
     })
 }
 
-/// Tells whether a request comes from this machine, and not by a proxy that says otherwise.
+/// Whether a request comes from this machine and was not forwarded by a proxy.
 pub(crate) fn is_from_here(shared: &Shared, request: &Request) -> bool {
     let is_forwarded = FORWARDED.iter().any(|name| request.headers().contains_key(*name));
     is_local(shared, source_of(request)) && !is_forwarded
@@ -81,12 +81,12 @@ fn is_local(shared: &Shared, source: SocketAddr) -> bool {
     shared.settings.load().config.insecure_dev || source.ip().to_canonical().is_loopback()
 }
 
-/// The address that a request came from.
+/// The source address of a request.
 fn source_of(request: &Request) -> SocketAddr {
     request.extensions().get::<Source>().map_or(UNKNOWN, |Source(source)| *source)
 }
 
-/// Reads the login of a request; `Err` where its password came in the clear from elsewhere, and is not to be checked.
+/// Reads a request's login. `Err` marks a password sent in the clear from another host, which must not be checked.
 pub(crate) fn login(shared: &Shared, request: &Request) -> Option<(SocketAddr, Result<Login, Login>)> {
     let credentials = credentials(request.headers())?;
     let source = source_of(request);
@@ -97,12 +97,12 @@ pub(crate) fn login(shared: &Shared, request: &Request) -> Option<(SocketAddr, R
     let ip = Some(source.ip().to_canonical());
     let login =
         Login { connection: OPERATOR, is_local, source: ip, is_encrypted, certificate: None, credentials };
-    // SECURITY AUTH-09: behind a proxy a client of the loopback listener may be anywhere.
+    // SECURITY AUTH-09: a client of the loopback listener may be anywhere if it is behind a proxy.
     let is_secret = is_local || is_encrypted || accepts_plaintext;
     Some((source, if is_secret { Ok(login) } else { Err(login) }))
 }
 
-/// Checks a login, and notes its outcome. One that takes long waits for a thread among those of protocols.
+/// Checks a login and records the outcome. A slow check waits for a verifier's thread like those of protocols.
 pub(crate) async fn decide(shared: &Shared, source: SocketAddr, login: Result<Login, Login>) -> Verdict {
     let (login, verdict) = match login {
         Ok(login) => {
@@ -120,12 +120,12 @@ async fn verdict(shared: &Shared, login: &Login) -> Verdict {
     let request = || Arc::new(WaitingRequest(Mutex::new(Some(sender)))) as Arc<dyn Verdicts>;
     match shared.verifiers.verify(login.clone(), request) {
         Verification::Done(verdict) => verdict,
-        // A broker that ends tells nobody.
+        // A broker that is ending drops the sender.
         Verification::Pending => told.await.unwrap_or(Verdict::Busy),
     }
 }
 
-/// A request that waits for a verdict.
+/// A request waiting for its verdict.
 struct WaitingRequest(Mutex<Option<oneshot::Sender<Verdict>>>);
 
 impl Verdicts for WaitingRequest {
@@ -140,7 +140,7 @@ impl Verdicts for WaitingRequest {
     }
 }
 
-/// RFC 7617: `Basic`, and in base64 the user, a colon and the password. RFC 6750: `Bearer` and a token.
+/// RFC 7617: `Basic` and base64 of the user, a colon and the password. RFC 6750: `Bearer` and a token.
 fn credentials(headers: &HeaderMap) -> Option<Credentials> {
     let mut values = headers.get_all(AUTHORIZATION).iter();
     let (Some(value), None) = (values.next(), values.next()) else { return None };
@@ -156,7 +156,7 @@ fn credentials(headers: &HeaderMap) -> Option<Credentials> {
     Some(Credentials::password(pair.get(..colon), pair.get(colon + 1..)))
 }
 
-/// RFC 4648, 4: base64 with padding, which may be left out.
+/// RFC 4648, 4: base64; padding is optional.
 const BASE64: GeneralPurpose = GeneralPurpose::new(
     &STANDARD,
     GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
@@ -187,7 +187,7 @@ mod tests {
         }
     }
 
-    /// SECURITY AUTH-09: nothing but a whole pair is a login.
+    /// SECURITY AUTH-09: only a complete pair is a login.
     #[test]
     fn a_login_is_one_pair() {
         let login = |values: &[&str]| {

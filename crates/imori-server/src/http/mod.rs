@@ -1,4 +1,5 @@
-//! HTTP on a thread of its own: who is let in, and for how long. The answers are the monitor's and the admin listener's.
+//! HTTP on its own thread: admission, timeouts and authentication. The monitor and the admin listener provide the
+//! responses.
 
 mod login;
 mod serve;

@@ -1,7 +1,7 @@
-//! The places for connections of HTTP.
+//! Limits the number of HTTP connections.
 //!
-//! There are few, and a connection that asks nothing must not keep out one that does. So everybody is let in, and
-//! where that is one too many, whoever has waited longest without a request gives way.
+//! The limit is low, and an idle connection must not block an active one. So every connection is accepted, and if
+//! there are too many, the oldest one without a request is closed.
 
 use std::pin::Pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -15,28 +15,28 @@ use tokio::sync::Notify;
 
 use crate::slots::unpoisoned;
 
-/// The connections that are there, the longest first.
+/// The open connections, oldest first.
 pub(super) struct Places {
     max: usize,
     taken: Mutex<Vec<Arc<Activity>>>,
 }
 
-/// The state of a connection that others see.
+/// State of a connection, shared with the others.
 #[derive(Default)]
 struct Activity {
-    /// Requests whose answers are not written yet.
+    /// Requests whose responses are not fully written.
     requests: AtomicUsize,
-    /// The connection has to give way.
+    /// Notified when the connection has to close.
     evicted: Notify,
 }
 
 impl Places {
-    /// So many places, all of them free.
+    /// Allows `max` connections.
     pub(super) fn new(max: usize) -> Arc<Places> {
         Arc::new(Places { max, taken: Mutex::default() })
     }
 
-    /// Takes a place; without a free one, that of a connection that has asked nothing, or else the oldest.
+    /// Adds a connection. If there are too many, evicts the oldest without a request, or else the oldest of all.
     pub(super) fn take(self: &Arc<Places>) -> Place {
         let activity = Arc::new(Activity::default());
         let mut taken = unpoisoned(self.taken.lock());
@@ -50,19 +50,19 @@ impl Places {
     }
 }
 
-/// The place of one connection; free again when this is dropped.
+/// A connection's place; freed on drop.
 pub(super) struct Place {
     activity: Arc<Activity>,
     places: Arc<Places>,
 }
 
 impl Place {
-    /// Returns when the connection has to give way.
+    /// Resolves when the connection has to close.
     pub(super) async fn evicted(&self) {
         self.activity.evicted.notified().await;
     }
 
-    /// Notes a request; it lasts until what is given is dropped.
+    /// Counts a request until the returned guard is dropped.
     pub(super) fn request(&self) -> OpenRequest {
         self.activity.requests.fetch_add(1, Ordering::Relaxed);
         OpenRequest(Arc::clone(&self.activity))
@@ -75,11 +75,11 @@ impl Drop for Place {
     }
 }
 
-/// A request that is being answered.
+/// A request in progress.
 pub(super) struct OpenRequest(Arc<Activity>);
 
 impl OpenRequest {
-    /// Lets the request last until the whole answer is written, or given up.
+    /// Extends the request until the response is written or abandoned.
     pub(super) fn until_written(self, response: Response) -> Response {
         response.map(|body| Body::new(AnsweredBody { body, _request: self }))
     }
@@ -91,7 +91,7 @@ impl Drop for OpenRequest {
     }
 }
 
-/// The body of an answer with the request that it ends.
+/// A response body that ends its request when dropped.
 struct AnsweredBody {
     body: Body,
     _request: OpenRequest,

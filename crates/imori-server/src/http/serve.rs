@@ -1,4 +1,4 @@
-//! The thread `admin`: it serves HTTP apart from the cells, so that neither holds up the other.
+//! The thread `admin` serves HTTP apart from the cells, so that neither delays the other.
 
 use std::io;
 use std::net::{SocketAddr, TcpListener};
@@ -31,36 +31,36 @@ use crate::peers::stranger::{BYTES_MAX as FIRST_BYTES_MAX, FirstBytes};
 use crate::settings::Settings;
 use crate::shared::{ListenerKind, Phase, Shared};
 
-/// One service of HTTP, whose connections share their places wherever they come in.
+/// An HTTP service; its connections share one limit across all listeners.
 #[derive(Clone)]
 pub(crate) struct HttpService {
-    /// The answers.
+    /// The handlers.
     router: Router,
     places: Arc<Places>,
     shared: Arc<Shared>,
 }
 
 impl HttpService {
-    /// A service of this broker with these answers.
+    /// A service of this broker with these handlers.
     pub(crate) fn new(shared: &Arc<Shared>, router: Router) -> HttpService {
         HttpService { router, places: Places::new(HTTP_CONNECTIONS_MAX), shared: Arc::clone(shared) }
     }
 }
 
-/// Where a request came from, among its extensions.
+/// Source address of a request, in its extensions.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Source(pub(crate) SocketAddr);
 
-/// Tells who could read a request on its way, among its extensions.
+/// Whether a request could be read in transit, in its extensions.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Secrecy {
-    /// The request came inside TLS.
+    /// The request came through TLS.
     pub(crate) is_encrypted: bool,
-    /// The operator accepts passwords without it at this listener.
+    /// The operator accepts plaintext passwords at this listener.
     pub(crate) accepts_plaintext: bool,
 }
 
-/// Starts the thread, whose runtime serves listeners until the broker has ended.
+/// Starts the thread, which runs the HTTP runtime until the broker has ended.
 ///
 /// # Errors
 /// The thread cannot be started.
@@ -72,13 +72,13 @@ pub(crate) fn start(mut phase: watch::Receiver<Phase>) -> io::Result<(JoinHandle
         .build()?;
     let handle = runtime.handle().clone();
     let thread = Builder::new().name(String::from("admin")).spawn(move || {
-        // What is not answered by then ends with the runtime.
+        // Requests still unanswered then end with the runtime.
         runtime.block_on(async { drop(phase.wait_for(|phase| *phase == Phase::Ended).await) });
     });
     thread.map(|thread| (thread, handle))
 }
 
-/// Takes requests in, as long as there is a place for one more client.
+/// Accepts connections; the oldest idle one makes room if necessary.
 pub(crate) async fn accept(socket: TcpListener, listener: ListenerKind, service: HttpService) {
     let socket = match tokio::net::TcpListener::from_std(socket) {
         Ok(socket) => socket,
@@ -92,7 +92,7 @@ pub(crate) async fn accept(socket: TcpListener, listener: ListenerKind, service:
                 let place = Arc::new(service.places.take());
                 tokio::spawn(begin(listener, stream, Source(source), service.clone(), place));
             }
-            // Another listener takes its place.
+            // The socket was shut down because another listener takes its place.
             Err(error) if error.kind() == io::ErrorKind::InvalidInput => return,
             Err(error) => {
                 if !is_logged {
@@ -105,7 +105,7 @@ pub(crate) async fn accept(socket: TcpListener, listener: ListenerKind, service:
     }
 }
 
-/// Begins a connection, with what a proxy says of it, and TLS where the listener speaks it.
+/// Starts a connection: reads the PROXY header, if any, and does the TLS handshake, if required.
 async fn begin(
     listener: ListenerKind,
     mut stream: TcpStream,
@@ -137,8 +137,8 @@ async fn begin(
     }
 }
 
-/// Finds out for whom a proxy connects, and whether the client begins as it has to; gives its source, and whether it
-/// speaks TLS with the proxy. `None` where it is refused, without an answer (SECURITY LIM-04).
+/// Reads the PROXY header of a proxy and peeks at the client's first bytes. Returns the client's address and whether
+/// it speaks TLS with the proxy. `None` refuses the connection without a response (SECURITY LIM-04).
 async fn peek(
     listener: ListenerKind,
     settings: &Settings,
@@ -180,7 +180,7 @@ async fn read_proxied(stream: &mut TcpStream) -> Option<Proxied> {
     }
 }
 
-/// Serves one connection, but not for ever, whatever its client does or does not do.
+/// Serves one connection for a limited time, whatever its client does.
 async fn serve(
     stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
     source: Source,
@@ -212,6 +212,6 @@ async fn serve(
         return outcome.unwrap_or_else(|error| debug!(%error, "HTTP request ended early"));
     }
     connection.as_mut().graceful_shutdown();
-    // An answer that nobody reads is given up.
+    // A response that the client does not read is abandoned.
     let _ = timeout(LINGER_MAX, connection).await;
 }
