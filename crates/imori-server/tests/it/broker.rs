@@ -1,4 +1,4 @@
-//! A running broker, whose users a test makes and changes.
+//! A running broker whose users a test creates and changes.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -13,24 +13,24 @@ use imori_server::login::Authenticator;
 use imori_server::{LiveUsers, Server};
 use tempfile::TempDir;
 
-/// A broker that stops when the value is dropped. It has one vhost, `/`.
+/// A broker with one vhost, `/`, that stops on drop.
 pub(crate) struct Broker {
     server: Option<Server>,
     users: Arc<Users>,
     _data: TempDir,
 }
 
-/// Users whose passwords are their names.
+/// Users whose passwords equal their names.
 #[derive(Default)]
 struct Users {
     identities: Mutex<BTreeMap<Name, Identity>>,
-    /// Held by a test while no login is to be decided.
+    /// Held by a test to delay logins.
     gate: Mutex<()>,
 }
 
 impl Authenticator for Users {
     fn verify_now(&self, login: &Login) -> Option<Verdict> {
-        // Those whose names begin so take longer.
+        // Users with this prefix are checked off the cell.
         let Credentials::Password { user: Some(user), .. } = &login.credentials else {
             return Some(Verdict::Refused);
         };
@@ -73,7 +73,7 @@ impl Broker {
         config.listeners.nats_monitor = Vec::new();
         config.listeners.admin = Vec::new();
         config.cells.count = 2;
-        // So that every cell gets some of the connections.
+        // Spreads the connections over all cells.
         config.cells.busy_percent = 1;
         let users = Arc::new(Users::default());
         let server = Server::start_with(&config, Arc::clone(&users) as Arc<dyn Authenticator>).unwrap();
@@ -94,7 +94,7 @@ impl Broker {
         self.server().live_users()
     }
 
-    /// Makes a user, or changes one, and tells its connections.
+    /// Creates or changes a user, and tells its connections.
     pub(crate) fn set(&self, user: &str, grants: &Grants) {
         let user = Name::from(user);
         let vhost = (VhostId(0), &Name::from("/"), grants);
@@ -102,7 +102,7 @@ impl Broker {
         self.renew(&user, Some(Identity { user: user.clone(), rights: rights.into() }));
     }
 
-    /// Takes all vhosts from a user.
+    /// Revokes a user's access to all vhosts.
     pub(crate) fn set_outside(&self, user: &str) {
         let user = Name::from(user);
         let rights = Rights::new(&user, Tags::NONE, []).unwrap();
@@ -123,7 +123,7 @@ impl Broker {
         self.live_users().renew_identity(user, identity);
     }
 
-    /// Lets no slow login be decided while `f` runs.
+    /// Delays slow logins while `f` runs.
     pub(crate) fn while_logins_wait(&self, f: impl FnOnce()) {
         let gate = self.users.gate.lock().unwrap();
         f();

@@ -1,4 +1,4 @@
-//! SECURITY AUTH-12: a change of a user acts on its live connections.
+//! SECURITY AUTH-12: a change of a user affects its live connections.
 
 use imori_amqp091::codec::methods::{self, basic};
 use imori_core::authorize::{AllowDeny, Grants, SubjectGrants};
@@ -6,7 +6,7 @@ use imori_core::authorize::{AllowDeny, Grants, SubjectGrants};
 use crate::broker::{Broker, all};
 use crate::wire::{Amqp, Wire};
 
-/// Grants for all names, of which these subjects may be subscribed to.
+/// Grants for all names, with subscriptions limited to these subjects.
 fn hears(patterns: &[&str]) -> Grants {
     let allow = Some(patterns.iter().map(|pattern| String::from(*pattern)).collect());
     let subscribe = AllowDeny { allow, deny: Vec::new() };
@@ -61,7 +61,7 @@ fn a_stomp_client_ends_with_a_subscription_that_it_may_not_have() {
     broker.remove("kim");
     let error = kim.rest();
     assert!(error.contains("the login of user `kim` was revoked"), "{error}");
-    // The right to publish goes while publishes repeat each other.
+    // The right to publish is revoked during publishes with repeated headers.
     let send = "SEND\ndestination:/topic/a\n\n1\0";
     ann.say(&send.repeat(3));
     for _ in 0..3 {
@@ -132,7 +132,7 @@ fn a_login_that_was_decided_before_its_user_changed_has_the_change() {
     broker.while_logins_wait(|| {
         eve = Some(Wire::nats(&broker, "slow eve"));
         bob = Some(Wire::nats(&broker, "slow bob"));
-        // Each has found the identity that follows, or the one before, which is changed then.
+        // Each login saw either the identity set before or the one set here; the former is changed afterwards.
         broker.set("slow eve", &hears(&["b"]));
         broker.remove("slow bob");
     });

@@ -1,4 +1,4 @@
-//! SECURITY AUTH-01, AUTH-02, AUTH-03 and AUTH-15: one table of rights, met by clients of every protocol.
+//! SECURITY AUTH-01, AUTH-02, AUTH-03 and AUTH-15: one table of rights, checked through every protocol.
 
 use imori_amqp091::codec::methods::{self, exchange};
 use imori_amqp091::codec::push::push_field;
@@ -8,12 +8,12 @@ use imori_core::authorize::{AllowDeny, Grants, Responses, SubjectGrants, TopicGr
 use crate::broker::{Broker, all};
 use crate::wire::{Amqp, Wire};
 
-/// Something that a client does in the exchange `amq.topic`.
+/// An action on the exchange `amq.topic`.
 #[derive(Debug, Clone, Copy)]
 enum Does {
     /// Publish to a subject.
     Publish(&'static str),
-    /// Subscribe to a pattern, as NATS and as AMQP write it.
+    /// Subscribe to a pattern in the syntax of NATS and in that of AMQP.
     Subscribe(&'static str, &'static str),
 }
 
@@ -43,7 +43,7 @@ fn deny(list: &[&str]) -> AllowDeny {
 #[test]
 fn every_protocol_decides_by_the_same_table() {
     let any = AllowDeny::default;
-    // The last says whether a queue may be bound that way, which has no filter.
+    // The last column: whether a queue, which has no filter, may be bound with the pattern.
     let rows: [(Grants, Does, bool, bool); 19] = [
         (all(), Publish("a.b"), true, true),
         (all(), Subscribe("a.>", "a.#"), true, true),
@@ -75,7 +75,7 @@ fn every_protocol_decides_by_the_same_table() {
     }
 }
 
-/// A violation is told, and the connection goes on.
+/// NATS reports a violation, and the connection stays open.
 fn nats(broker: &Broker, does: Does) -> bool {
     let mut eve = Wire::nats(broker, "eve");
     eve.until("PONG\r\n");
@@ -94,7 +94,7 @@ fn nats(broker: &Broker, does: Does) -> bool {
     answer == "PONG\r\n"
 }
 
-/// An ERROR ends the connection.
+/// In STOMP an ERROR ends the connection.
 fn stomp(broker: &Broker, does: Does) -> bool {
     let mut eve = Wire::stomp(broker, "eve");
     eve.until("\0");
@@ -113,7 +113,7 @@ fn stomp(broker: &Broker, does: Does) -> bool {
     !is_refused
 }
 
-/// RabbitMQ's words, and the end of the channel alone.
+/// AMQP uses RabbitMQ's texts, and ends only the channel.
 fn amqp(broker: &Broker, does: Does) -> bool {
     let mut eve = Amqp::open(broker, "eve", true);
     let answer = match does {
@@ -121,7 +121,7 @@ fn amqp(broker: &Broker, does: Does) -> bool {
         Subscribe(_, routing_key) => {
             eve.send(1, &methods::queue::Declare { exclusive: true, ..methods::queue::Declare::default() });
             assert!(eve.next().starts_with("QueueDeclareOk"));
-            // The queue that was declared last.
+            // An empty name means the last declared queue.
             let bind = methods::queue::Bind { exchange: "amq.topic", routing_key, ..Default::default() };
             eve.send(1, &bind);
             eve.next()
@@ -167,7 +167,7 @@ fn what_is_denied_in_part_is_filtered_whoever_publishes() {
     let heard = stomp.until("destination:/topic/end");
     assert!(heard.contains("destination:/topic/a.b.d"), "{heard}");
     assert_eq!(heard.matches("MESSAGE\n").count(), 2, "{heard}");
-    // A group member who may have it gets what another may not.
+    // A group member with the right gets a message that another member may not have.
     let mut other = Wire::nats(&broker, "bob");
     other.until("PONG\r\n");
     other.say("SUB a.> workers 9\r\nPING\r\n");
@@ -184,7 +184,7 @@ fn whoever_may_answer_alone_answers_what_came_and_nothing_else() {
     broker.set("bob", &all());
     let responses = Some(Responses { count: 1, expires: std::time::Duration::from_secs(600) });
     let grants = SubjectGrants { subscribe: allow(&["service"]), responses, ..SubjectGrants::default() };
-    // The default exchange is not open to it either.
+    // The default exchange is not allowed either.
     broker.set("eve", &Grants { subjects: Some(grants), write: "^amq\\.topic$".into(), ..all() });
     let (mut eve, mut bob) = (Wire::nats(&broker, "eve"), Wire::nats(&broker, "bob"));
     eve.until("PONG\r\n");
@@ -198,7 +198,7 @@ fn whoever_may_answer_alone_answers_what_came_and_nothing_else() {
     let told = eve.until("PONG\r\n");
     assert_eq!(told.matches("-ERR 'Permissions Violation for Publish to \"_INBOX.bob.").count(), 2, "{told}");
     bob.until("MSG _INBOX.bob.1 1 1\r\n1\r\n");
-    // A requester of another protocol has an inbox of the broker's, which may be answered once as well.
+    // A STOMP requester has an inbox of the broker, which allows one reply as well.
     let mut kim = Wire::stomp(&broker, "bob");
     kim.until("\0");
     kim.say("SEND\ndestination:/topic/service\nreply-to:/temp-queue/r\n\nask\0");
@@ -212,7 +212,7 @@ fn whoever_may_answer_alone_answers_what_came_and_nothing_else() {
     assert_eq!(bob.until("PONG\r\n").matches("MSG ").count(), 0);
 }
 
-// An exchange or a queue that forwards is no way around.
+// Forwarding by an exchange or a queue does not bypass rights.
 #[test]
 fn both_ends_of_a_way_need_their_right() {
     let broker = Broker::start();

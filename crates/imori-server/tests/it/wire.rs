@@ -1,4 +1,4 @@
-//! Clients that say every byte themselves: texts for STOMP and NATS, methods for AMQP.
+//! Clients that write raw bytes: text for STOMP and NATS, methods for AMQP.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -15,7 +15,7 @@ use imori_server::config::ProtocolName;
 
 use crate::broker::Broker;
 
-/// A socket and what came on it.
+/// A socket and its unread input.
 pub(crate) struct Wire {
     stream: TcpStream,
     input: Vec<u8>,
@@ -28,14 +28,14 @@ impl Wire {
         Wire { stream, input: Vec::new() }
     }
 
-    /// A client of STOMP that has sent its CONNECT.
+    /// A STOMP client that has sent CONNECT.
     pub(crate) fn stomp(broker: &Broker, user: &str) -> Wire {
         let mut wire = Wire::new(broker, ProtocolName::Stomp);
         wire.say(&format!("CONNECT\naccept-version:1.2\nhost:/\nlogin:{user}\npasscode:{user}\n\n\0"));
         wire
     }
 
-    /// A client of NATS that has sent its CONNECT and a PING.
+    /// A NATS client that has sent CONNECT and PING.
     pub(crate) fn nats(broker: &Broker, user: &str) -> Wire {
         let mut wire = Wire::new(broker, ProtocolName::Nats);
         wire.say(&format!(
@@ -48,7 +48,7 @@ impl Wire {
         self.stream.write_all(text.as_bytes()).unwrap();
     }
 
-    /// Reads up to a text; gives all that came up to its end.
+    /// Reads until `text`; returns everything up to its end.
     pub(crate) fn until(&mut self, text: &str) -> String {
         loop {
             let found = self.input.windows(text.len()).position(|window| window == text.as_bytes());
@@ -64,7 +64,7 @@ impl Wire {
         }
     }
 
-    /// Reads up to the end; gives all that came.
+    /// Reads to the end; returns everything left.
     pub(crate) fn rest(&mut self) -> String {
         while self.read() > 0 {}
         String::from_utf8_lossy(&self.input).into_owned()
@@ -85,11 +85,11 @@ impl Wire {
     }
 }
 
-/// A client of AMQP with one channel.
+/// An AMQP client with one channel.
 pub(crate) struct Amqp(Wire);
 
 impl Amqp {
-    /// Logs in to `/` and opens a channel with confirms. `knows_cancels` tells that the client understands them.
+    /// Logs in to `/` and opens a channel with confirms. `knows_cancels` announces support for consumer cancellation.
     pub(crate) fn open(broker: &Broker, user: &str, knows_cancels: bool) -> Amqp {
         let mut amqp = Amqp(Wire::new(broker, ProtocolName::Amqp));
         amqp.0.stream.write_all(PROTOCOL_HEADER).unwrap();
@@ -130,7 +130,7 @@ impl Amqp {
         self.0.stream.write_all(&out).unwrap();
     }
 
-    /// Publishes an empty message, and gives what follows.
+    /// Publishes an empty message and returns the next method.
     pub(crate) fn publish(&mut self, exchange: &str, routing_key: &str) -> String {
         let mut out = Vec::new();
         push_method(
@@ -144,7 +144,7 @@ impl Amqp {
         self.next()
     }
 
-    /// The next method, as it is shown, or an empty text at the end. After a channel that was closed there is another.
+    /// The next method in debug format; empty at the end of the connection.
     pub(crate) fn next(&mut self) -> String {
         loop {
             if let Step::Frame(frame) = decode(&self.0.input, 1 << 20).unwrap() {
@@ -165,7 +165,7 @@ impl Amqp {
         }
     }
 
-    /// Opens the channel anew that the broker has closed.
+    /// Reopens the channel that the broker has closed.
     pub(crate) fn reopen(&mut self) {
         self.send(1, &channel::CloseOk);
         self.open_channel();
