@@ -1,4 +1,4 @@
-//! The audit log: every login, refusal and change, with who, from where, what and the result (SECURITY WEB-10).
+//! The audit log: every login, refusal and change, with user, source, object and result (SECURITY WEB-10).
 //!
 //! A record is an event of the log's target `audit`, or `audit::change` if a client declares, binds, deletes or purges.
 //! The log's writer never blocks, escapes text, reopens its file and counts lost lines. The core reports refusals and
@@ -23,13 +23,13 @@ use crate::peers::client::Client;
 use crate::shared::Shared;
 use crate::stall::happenings::Happening;
 
-/// Characters of a name that a client gave which stand in a record.
+/// Characters of a client-supplied name kept in a record.
 const NAME_CHARS_MAX: usize = 255;
 
-/// Characters of an object's name that followers of what happens are told.
+/// Characters of an object's name in an event for operators.
 const OBJECT_CHARS_MAX: usize = 512;
 
-/// The kind of happening that a change is.
+/// The kind of event that reports a change.
 fn kind_of(change: Change, is_of_queue: bool) -> &'static str {
     match (change, is_of_queue) {
         (Change::Declare, true) => "queue.declared",
@@ -42,18 +42,18 @@ fn kind_of(change: Change, is_of_queue: bool) -> &'static str {
     }
 }
 
-/// How somebody came who has done something.
+/// Where a client comes from, and its protocol.
 struct Origin {
     from: String,
     protocol: &'static str,
 }
 
-/// The name of the user that a client says to be; what it says may be anything.
+/// The user name that a client claims, which may be any text.
 #[derive(Debug, Clone)]
 pub(crate) struct ClaimedUser(Option<String>);
 
 impl ClaimedUser {
-    /// The user whom credentials name, if they name one.
+    /// The user named by credentials, if any.
     pub(crate) fn of(credentials: &Credentials) -> ClaimedUser {
         match credentials {
             Credentials::Password { user: Some(user), .. }
@@ -67,7 +67,7 @@ impl ClaimedUser {
 }
 
 impl Shared {
-    /// Counts a login by a protocol for messages, and records it.
+    /// Counts and records a login over a messaging protocol.
     pub(crate) fn note_login(&self, connection: ConnectionId, claimed: &ClaimedUser, verdict: &Verdict) {
         let protocol = self.with_link(connection, |link| link.wire.client.spoken()).flatten();
         self.logins.count(protocol, verdict);
@@ -76,7 +76,7 @@ impl Shared {
         }
     }
 
-    /// Counts a login over HTTP, and records it if it was refused: one that was granted is told by what it changed.
+    /// Counts a login over HTTP, and records it if refused; a granted one shows in the changes that it makes.
     pub(crate) fn note_http_login(&self, source: SocketAddr, login: &Login, verdict: &Verdict) {
         self.logins.count(None, verdict);
         if !matches!(verdict, Verdict::Granted(_)) {
@@ -85,7 +85,7 @@ impl Shared {
         }
     }
 
-    /// Records a request over HTTP that was to change something, with the status of its answer, and one that was refused.
+    /// Records an HTTP request that makes a change or is refused, with the response's status.
     pub(crate) fn note_http_request(
         &self,
         source: SocketAddr,
@@ -112,13 +112,13 @@ impl Shared {
         }
     }
 
-    /// Reports something to those who follow what happens, as of now.
+    /// Adds an event with the current time to the event ring.
     pub(crate) fn report(&self, happening: Happening) {
         let time = millis(self.clock.now().since(Time::default()));
         self.happenings.report(Happening { time, ..happening });
     }
 
-    /// Reports that a client whose user is known has come or gone.
+    /// Reports that a client with a known user has connected or disconnected.
     pub(crate) fn report_connection(&self, kind: &'static str, client: &Client) {
         let facts = &client.facts;
         if facts.user.is_empty() || client.number == 0 {
@@ -136,7 +136,7 @@ impl Shared {
         });
     }
 
-    /// Records that a client was refused something, unless many were a moment ago.
+    /// Records a refusal, rate-limited by source.
     #[cold]
     pub(crate) fn note_refused(&self, actor: &Actor<'_>, refusal: &Refusal) {
         let Some((source, Origin { from, protocol })) = self.origin(actor.connection) else { return };
@@ -147,7 +147,7 @@ impl Shared {
         }
     }
 
-    /// Records a change that a client made.
+    /// Records a client's change.
     pub(crate) fn note_changed(&self, actor: &Actor<'_>, change: Change, object: &dyn fmt::Display) {
         let (user, vhost, object) =
             (actor.identity.user.to_string(), self.vhost_shown(actor), object.to_string());
@@ -162,7 +162,7 @@ impl Shared {
             object: Some(object.chars().take(OBJECT_CHARS_MAX).collect()),
             ..Happening::default()
         });
-        // An operator's request is recorded as such, and what the broker does itself is no client's doing.
+        // An operator's request has its own record, and the broker's own changes have none.
         let Some((_, Origin { from, protocol })) = origin else { return };
         info!(target: "audit::change", user, from, protocol, vhost, action, object, result = "done", "change");
     }
@@ -199,7 +199,7 @@ impl Shared {
         }
     }
 
-    /// Where a client is, and what it speaks; `None` for one inside the process.
+    /// A client's address and protocol; `None` for an internal client.
     fn origin(&self, connection: ConnectionId) -> Option<(SocketAddr, Origin)> {
         let (number, source, protocol) = self.with_link(connection, |link| {
             let client = &link.wire.client;

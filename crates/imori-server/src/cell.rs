@@ -1,8 +1,8 @@
-//! A cell: a thread with a runtime of its own that owns connections, and the [`World`] in which the broker's
-//! verbs run on it.
+//! A cell: a thread with its own runtime that owns connections, and the [`World`] in which the broker's verbs run on
+//! it.
 //!
-//! A turn appends bytes for other connections to their outbound halves at once. Those are written
-//! together when the thread is about to park, or earlier where a lot has gathered.
+//! A turn appends bytes for other connections to their outbound halves at once. They are written together when the
+//! thread is about to park, or earlier if many are waiting.
 
 use std::cell::{Cell as Slot, OnceCell, RefCell};
 use std::cmp::Reverse;
@@ -51,15 +51,15 @@ use crate::turn::{
     release_confirms, with_outbound,
 };
 
-/// The cell of this thread.
+/// The state of this thread's cell.
 pub(crate) struct Cell {
     pub(crate) id: u16,
     pub(crate) shared: Arc<Shared>,
     cell_scratch: CellScratch,
     now: Slot<Time>,
-    /// How long it looks for more to do before it sleeps.
+    /// Spinning before the thread sleeps.
     pub(crate) spin: Spin,
-    /// There was a memory alarm when this cell looked last.
+    /// Whether there was a memory alarm at the last check.
     was_alarmed: Slot<bool>,
     turn_rates: TurnRates,
     table: RefCell<Cache<Arc<ArcSwap<Table>>, Arc<Table>>>,
@@ -73,12 +73,12 @@ thread_local! {
 }
 
 impl Cell {
-    /// Lends the cell of this thread; `None` on a thread that has none.
+    /// Runs `f` with this thread's cell; `None` on other threads.
     pub(crate) fn current<R>(f: impl FnOnce(&Cell) -> R) -> Option<R> {
         CURRENT.with(|current| current.get().map(f))
     }
 
-    /// Makes the cell of this thread.
+    /// Creates this thread's cell.
     pub(crate) fn start(id: u16, shared: Arc<Shared>) {
         CURRENT.with(|current| {
             current.get_or_init(|| Cell::new(id, shared));
@@ -103,12 +103,12 @@ impl Cell {
         }
     }
 
-    /// The settings in force, for a connection that begins.
+    /// The settings in force, for a new connection.
     pub(crate) fn settings(&self) -> Arc<Settings> {
         self.shared.settings.load_full()
     }
 
-    /// A connection begins a turn: from here on it is now.
+    /// Begins a connection's turn and updates the current time.
     pub(crate) fn begin_turn(&self) {
         self.pass();
         let now = self.shared.clock.now();
@@ -118,12 +118,12 @@ impl Cell {
         }
     }
 
-    /// How many messages this cell took in.
+    /// Messages published by this cell's clients.
     pub(crate) fn published(&self) -> u64 {
         self.shared.cell(self.id).map_or(0, |handle| handle.counters.get(Counter::Published))
     }
 
-    /// A connection ends its turn: writes what was gathered, if that is a lot or old.
+    /// Ends a connection's turn; flushes if many connections wait for it, or for long.
     pub(crate) fn end_turn(&self) {
         self.pass();
         self.check_memory();
@@ -139,7 +139,7 @@ impl Cell {
         }
     }
 
-    /// The thread is about to park.
+    /// Called when the thread is about to park.
     pub(crate) fn park(&self) {
         self.rest();
         if let Some(handle) = self.shared.cell(self.id) {
@@ -148,7 +148,7 @@ impl Cell {
         }
     }
 
-    /// The thread goes on.
+    /// Called when the thread wakes.
     pub(crate) fn unpark(&self) {
         self.begin_turn();
         if let Some(handle) = self.shared.cell(self.id) {
@@ -157,27 +157,27 @@ impl Cell {
         }
     }
 
-    /// All that it appended to the journal is in the queues, and the other way round.
+    /// Marks a point at which the journal and the queues agree about this cell's work.
     fn pass(&self) {
         if let Some(handle) = self.shared.cell(self.id) {
             handle.turns.pass();
         }
     }
 
-    /// Nobody has work for the thread right now: what was gathered is written.
+    /// Called when no task is ready: flushes everything.
     pub(crate) fn rest(&self) {
         self.begin_turn();
         flush_touched(self);
         self.check_memory();
     }
 
-    /// Sees to it that the cell is woken when the journal comes further, if answers wait for that.
+    /// Registers for a wake-up by the journal's progress if answers wait for it.
     fn await_journal(&self) {
         let waiters = self.shared.journal.waiters();
         await_journal(self, |write_too| waiters.wait(self.id, write_too), || waiters.progress());
     }
 
-    /// The journal came further.
+    /// Releases answers after progress of the journal.
     pub(crate) fn release_confirms(&self) {
         self.begin_turn();
         let progress = self.shared.journal.waiters().progress();
@@ -202,7 +202,7 @@ impl Cell {
         }
     }
 
-    /// Lets publishers of persistent messages wait if the disk is behind.
+    /// Makes publishers of persistent messages wait if the disk is behind.
     fn check_journal(&self) {
         if self.shared.journal.is_behind() && self.shared.memory.raise_disk_alarm() {
             self.shared.journal.waiters().want_all(true);
@@ -213,13 +213,13 @@ impl Cell {
         }
     }
 
-    /// When the next queue has to be woken, and what tells of an earlier one.
+    /// When the next queue timer is due, and the notification of an earlier one.
     pub(crate) fn next_timer(&self) -> (Option<Time>, Arc<Notify>) {
         let next = self.timers.borrow().peek().map(|Reverse((at, _))| *at);
         (next, Arc::clone(&self.timer_set))
     }
 
-    /// Forgets a connection of this cell.
+    /// Removes a connection of this cell.
     pub(crate) fn remove_connection(&self, id: ConnectionId) {
         let Some(handle) = self.shared.cell(self.id) else {
             return;
@@ -234,7 +234,7 @@ impl Cell {
         }
     }
 
-    /// Wakes the queues whose deadlines have passed.
+    /// Runs the queue timers that are due.
     pub(crate) fn fire_timers(&self) {
         self.begin_turn();
         let now = self.now.get();
@@ -263,7 +263,7 @@ impl World for Cell {
 
     fn secret(&self) -> [u8; 16] {
         let mut secret = [0; 16];
-        // Without the system's generator nothing here can be kept safe.
+        // Without the system's generator nothing is secure.
         getrandom::fill(&mut secret).expect("the system's random generator works");
         secret
     }
@@ -340,7 +340,7 @@ impl World for Cell {
     }
 
     fn has_rate(&self, actor: &Actor<'_>) -> bool {
-        // A client inside the process, and an operator's request, have no turn.
+        // Internal clients and operators' requests have no turn.
         self.cell_scratch.is_turn_of(actor.connection) && self.turn_rates.has_any(&*self.shared.access, actor)
     }
 
@@ -380,7 +380,7 @@ impl World for Cell {
     }
 
     fn trace_from(&self) -> Option<Time> {
-        // The time of the turn would be that of its beginning.
+        // The turn's time is that of its start.
         self.shared.traces.is_on().then(|| self.shared.clock.now())
     }
 
@@ -524,7 +524,7 @@ impl Host for Cell {
     }
 }
 
-/// A panic while a queue or the topology is lent leaves the core in a state that nobody knows: the broker ends.
+/// Ends the broker on a panic while a queue or the topology is locked, because its state is unknown then.
 pub(crate) struct FatalIfPanicking<'a>(pub(crate) &'a Shared);
 
 impl Drop for FatalIfPanicking<'_> {

@@ -1,10 +1,10 @@
-//! The broker's time: the wall clock as it was at start, and what has passed since.
+//! The broker's clock: the wall clock at the start plus elapsed time.
 
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use imori_core::time::Time;
 
-/// Makes [`Time`] of the machine's clocks; it never goes back.
+/// Provides [`Time`]; never goes backwards.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Clock {
     started: Instant,
@@ -21,13 +21,13 @@ impl Clock {
         self.started_at.after(self.started.elapsed())
     }
 
-    /// Converts a time of the core to the same point on the runtime's clock.
+    /// Converts a time of the core to an instant of the runtime's clock.
     pub(crate) fn instant(&self, time: Time) -> Instant {
         self.started + time.since(self.started_at)
     }
 }
 
-/// Gives whole milliseconds, as a number that the log and the monitor can write.
+/// Whole milliseconds, for the log and the monitor.
 pub(crate) fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }

@@ -1,4 +1,4 @@
-//! Requests that the broker makes itself, to servers that the configuration names.
+//! HTTP requests that the broker makes to configured servers.
 
 use std::fs;
 use std::path::Path;
@@ -9,8 +9,8 @@ use rustls::crypto::ring;
 use ureq::Agent;
 use ureq::tls::{Certificate, PemItem, RootCerts, TlsConfig, parse_pem};
 
-/// A client that waits so long for an answer and trusts the CAs in this file, or else those of the system. It follows
-/// no redirect, which could lead to another host than the one that is trusted, and uses no proxy.
+/// An HTTP client with a timeout of `patience` that trusts the CAs in this file, or else the system's. It uses no
+/// proxy and follows no redirects, which could lead away from the trusted host.
 ///
 /// # Errors
 /// The file cannot be read.

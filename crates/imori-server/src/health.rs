@@ -1,30 +1,30 @@
-//! Whether the broker can do its work, and whether a restart would help it.
+//! Whether the broker is ready, and whether a restart would help.
 //!
-//! Nothing that a client makes counts: neither memory that messages take nor a queue that is full.
+//! Nothing that clients cause counts, such as memory used by messages or a full queue.
 
 use std::time::Duration;
 
 use crate::shared::{Phase, Shared};
 use crate::stall::Cause;
 
-/// A cell that is so late will not come back.
+/// A cell that lags this much is considered dead.
 const DEAD_LAG: Duration = Duration::from_secs(60);
 
-/// Why the broker is not well.
+/// A reason for being unhealthy.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Ailment {
     /// The broker is stopping, or has.
     Stopping,
-    /// The disk does not answer: since when, and why as far as is known.
+    /// The disk does not respond: for how long, and the cause if known.
     DiskStalled(Duration, Option<Cause>),
-    /// The store was found damaged, in these ways.
+    /// The store is damaged, with these findings.
     Damaged(Vec<String>),
-    /// A cell has not come to its work for so long.
+    /// A cell lags by this much.
     CellStalled(Duration),
 }
 
 impl Ailment {
-    /// The name by which machines know it.
+    /// The name for machines.
     pub(crate) fn name(&self) -> &'static str {
         match self {
             Ailment::Stopping => "stopping",
@@ -34,7 +34,7 @@ impl Ailment {
         }
     }
 
-    /// The sentence for people.
+    /// The description for people.
     pub(crate) fn text(&self) -> String {
         match self {
             Ailment::Stopping => String::from("the broker is stopping"),
@@ -61,8 +61,8 @@ impl Ailment {
 }
 
 impl Shared {
-    /// Why the broker cannot do its work, if it cannot. Damage that nobody has acknowledged counts where it is asked for. A restart does not mend it, so it must be hidden from a probe that
-    /// restarts what is not healthy.
+    /// The reason why the broker is not ready, if any. Unacknowledged damage counts only with `counts_damage`: a
+    /// restart does not repair it, so probes that restart unhealthy brokers must not see it.
     pub(crate) fn unreadiness(&self, counts_damage: bool) -> Option<Ailment> {
         let stalled_flush = self.settings.load().config.journal.stalled_flush_ms.duration();
         let phase = *self.phase.borrow();
@@ -71,8 +71,8 @@ impl Shared {
         judge(phase, lasts, self.stalls.flush_cause(), damages)
     }
 
-    /// Why the broker does not run any more, if so. A disk that is slow, full or frozen is no reason to end it, and
-    /// neither is a stop under way; a cell that comes to nothing any more is one.
+    /// The reason why the broker needs a restart, if any. A slow, full or frozen disk is none, and neither is a stop
+    /// in progress; a dead cell is one.
     pub(crate) fn lifelessness(&self) -> Option<Ailment> {
         let now = self.clock.now();
         let cells = self.cells.get().into_iter().flatten();

@@ -1,7 +1,7 @@
-//! Whether a request names this broker.
+//! Checks that a request names this broker.
 //!
-//! A page of another site can make a browser ask a listener on loopback, under a name that was made to lead
-//! there. Such a request names that site as its host, and is refused (SECURITY WEB-02).
+//! A web page can make a browser send requests to a loopback listener through a DNS name that resolves there. Such a
+//! request has the page's host in its header, and is refused (SECURITY WEB-02).
 
 use std::net::IpAddr;
 
@@ -9,18 +9,19 @@ use axum::http::uri::Authority;
 
 use crate::config::HostName;
 
-/// The answer to a request whose `Host` is not one of this broker's names.
+/// The refusal of a request with an unknown `Host`.
 pub(crate) const UNKNOWN_HOST: &str =
     "this host is not known here; use an IP address or `localhost`, or add the name to `broker.host_names`\n";
 
 /// Whether the header `Host` names this broker.
 pub(crate) fn is_host_known(host: &[u8], host_names: &[HostName]) -> bool {
-    // An IPv6 address without its brackets, as nats-top writes it, is still an address.
+    // An IPv6 address without brackets, as nats-top sends it, is accepted too.
     let is_bare = str::from_utf8(host).is_ok_and(|host| host.parse::<IpAddr>().is_ok());
     is_bare || Authority::try_from(host).is_ok_and(|host| is_own(&host, host_names))
 }
 
-/// An address is no name that somebody could let lead elsewhere. Ports do not matter: they may be mapped.
+/// Whether an authority names this broker. IP addresses are safe because DNS does not resolve them; ports may be
+/// mapped, so they are ignored.
 pub(crate) fn is_own(authority: &Authority, host_names: &[HostName]) -> bool {
     if authority.as_str().contains('@') {
         return false;

@@ -1,4 +1,4 @@
-//! The broker's runtime: cells, sockets, timers, limits.
+//! The broker's server: cells, sockets, threads, storage and HTTP around the core.
 
 mod server;
 mod operator;

@@ -1,4 +1,4 @@
-//! Verdicts of logins that took longer than a turn go to the connections that wait for them.
+//! Delivers verdicts of slow logins to the waiting connections.
 
 use std::sync::Weak;
 
@@ -9,7 +9,7 @@ use crate::audit::ClaimedUser;
 use crate::login::Verdicts;
 use crate::shared::Shared;
 
-/// Connections, to which verdicts go; it keeps no broker from ending.
+/// Finds connections by id; weak, so that it does not keep the broker alive.
 pub(crate) struct LinkVerdicts(pub(crate) Weak<Shared>);
 
 impl Verdicts for LinkVerdicts {

@@ -1,4 +1,4 @@
-//! The signals by which an operator speaks to a running broker.
+//! Signals from the operator to a running broker.
 
 use std::io;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use tracing::info;
 use crate::requests::operator_request::{OperatorRequest, ReloadAnswer};
 use crate::shared::{Phase, Shared};
 
-/// All signals that the broker hears.
+/// All signals that the broker handles.
 pub(crate) struct Signals {
     terminate: Signal,
     interrupt: Signal,
@@ -20,10 +20,10 @@ pub(crate) struct Signals {
 }
 
 impl Signals {
-    /// Begins to listen for them; none of them ends the process from here on.
+    /// Registers the handlers; from here on no signal ends the process by itself.
     ///
     /// # Errors
-    /// The system registers no handler.
+    /// A handler cannot be registered.
     pub(crate) fn listen() -> io::Result<Signals> {
         Ok(Signals {
             terminate: signal(SignalKind::terminate())?,
@@ -34,20 +34,20 @@ impl Signals {
         })
     }
 
-    /// Obeys signals for ever. SIGTERM, SIGINT and SIGUSR2 stop the broker, and a second one of them ends it at once;
-    /// `requests` gets the others.
+    /// Handles signals forever. SIGTERM, SIGINT and SIGUSR2 stop the broker, and a second one ends it at once; the
+    /// others are sent to `requests`.
     pub(crate) async fn obey(mut self, shared: Arc<Shared>, requests: Arc<Sender<OperatorRequest>>) {
         loop {
             let request = tokio::select! {
                 _ = self.terminate.recv() => None,
                 _ = self.interrupt.recv() => None,
-                // nats-server calls it lame duck: clients are told to go, and have the time to.
+                // Lame duck mode in nats-server: clients are asked to leave, with time to do so.
                 _ = self.lame_duck.recv() => None,
                 _ = self.reload.recv() => Some(OperatorRequest::Reload(ReloadAnswer::default())),
                 _ = self.reopen.recv() => Some(OperatorRequest::ReopenLog),
             };
             match request {
-                // Nobody takes requests of a broker that is at its end.
+                // The receiver is gone once the broker is ending.
                 Some(request) => drop(requests.send(request)),
                 None => {
                     info!("stopping");
@@ -58,7 +58,7 @@ impl Signals {
     }
 }
 
-/// Lets connections finish; asked again, ends the broker at once.
+/// Stops the broker and lets connections finish; a second call ends it at once.
 pub(crate) fn stop(shared: &Shared) {
     shared.phase.send_modify(|phase| {
         *phase = match phase {

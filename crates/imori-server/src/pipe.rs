@@ -1,4 +1,4 @@
-//! The way from an internal client's outbound half to its task.
+//! Carries bytes from an internal client's outbound half to its task.
 
 use std::io::{self, ErrorKind};
 use std::sync::{Arc, Mutex};
@@ -9,14 +9,14 @@ use tokio::sync::Notify;
 use crate::limits::PIPE_BYTES_MAX;
 use crate::slots::unpoisoned;
 
-/// Bytes that were flushed and not taken yet. It takes no more above a limit, as a socket does.
+/// Bytes flushed but not read yet. Refuses more above a limit, like a socket.
 #[derive(Debug, Default)]
 pub(crate) struct Pipe {
     bytes: Mutex<Vec<u8>>,
     bell: Arc<Bell>,
 }
 
-/// Wakes the task of an internal client.
+/// Wakes an internal client's task.
 #[derive(Debug, Default)]
 struct Bell(Notify);
 
@@ -27,7 +27,7 @@ impl Wake for Bell {
 }
 
 impl Pipe {
-    /// Takes bytes in; [`ErrorKind::WouldBlock`] where there are too many.
+    /// Writes bytes; [`ErrorKind::WouldBlock`] if the pipe is full.
     pub(crate) fn write(&self, bytes: &[u8]) -> io::Result<usize> {
         let mut waiting = unpoisoned(self.bytes.lock());
         let room = PIPE_BYTES_MAX.saturating_sub(waiting.len()).min(bytes.len());
@@ -37,19 +37,19 @@ impl Pipe {
         Ok(room)
     }
 
-    /// Hands out all bytes that wait.
+    /// Passes all waiting bytes to `f` and removes them.
     pub(crate) fn read(&self, f: impl FnOnce(&[u8])) {
         let mut waiting = unpoisoned(self.bytes.lock());
         f(&waiting);
         waiting.clear();
     }
 
-    /// The waker of the task.
+    /// The task's waker.
     pub(crate) fn waker(&self) -> Waker {
         Waker::from(Arc::clone(&self.bell))
     }
 
-    /// Waits until the task is woken, by bytes or by a signal.
+    /// Waits until the task is woken by bytes or a signal.
     pub(crate) async fn woken(&self) {
         self.bell.0.notified().await;
     }

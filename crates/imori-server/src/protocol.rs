@@ -1,7 +1,7 @@
 //! The table of protocols, and a connection of any of them as one type.
 //!
-//! Another protocol is its crate and its line in the table. Its [`ProtocolName`] is its listener's key, and
-//! `prepare.rs` makes its settings of the configuration.
+//! To add a protocol, write its crate and add a line to the table. Its [`ProtocolName`] is its listener's key, and
+//! `prepare.rs` derives its settings from the configuration.
 
 use std::sync::Arc;
 
@@ -24,8 +24,8 @@ mod amqp;
 
 pub use amqp::{AmqpConnection, AmqpSettings};
 
-/// Declares the types that have a variant or a field for each protocol, and `each!`, which runs one expression on
-/// whichever it is. The dollar comes as an argument, so that `each!` can have arguments of its own.
+/// Declares the types with a variant or field for each protocol, and the macro `each!`, which evaluates one
+/// expression for any of them. The dollar is an argument, so that `each!` can have arguments of its own.
 macro_rules! protocols {
     ($d:tt $( $(#[doc = $doc:literal])+ $Name:ident, $name:ident: $Connection:ty; )+) => {
         /// The inbound half of a connection.
@@ -34,20 +34,20 @@ macro_rules! protocols {
             $( $(#[doc = $doc])+ $Name($Connection), )+
         }
 
-        /// Settings of the connections of each protocol.
+        /// Settings of each protocol's connections.
         #[derive(Debug, Clone)]
         pub struct ProtocolSettings {
             $( $(#[doc = $doc])+ pub $name: Arc<<$Connection as Inbound>::Settings>, )+
         }
 
-        /// Memory that protocols need while they read frames; nothing in it outlives a turn.
+        /// Scratch memory for reading frames; nothing in it outlives a turn.
         #[derive(Debug, Default)]
         pub struct Scratch {
             $( $name: <$Connection as Inbound>::Scratch, )+
         }
 
         impl Protocol {
-            /// Makes the inbound half of a connection that was accepted at `now`.
+            /// Creates the inbound half of a connection accepted at `now`.
             pub fn new(
                 name: ProtocolName,
                 settings: &ProtocolSettings,
@@ -63,14 +63,14 @@ macro_rules! protocols {
                 }
             }
 
-            /// Makes the encoder of a connection that has not logged in.
+            /// Creates the encoder of a connection before login.
             pub fn encoder(name: ProtocolName, settings: &ProtocolSettings) -> Box<dyn Encoder> {
                 match name {
                     $( ProtocolName::$Name => <$Connection>::encoder(&settings.$name), )+
                 }
             }
 
-            /// Works through the frames at the head of `input`; see [`Inbound::receive`].
+            /// Processes the frames at the start of `input`; see [`Inbound::receive`].
             #[inline]
             pub fn receive<W: World>(
                 &mut self,
@@ -108,7 +108,7 @@ protocols! {$
 }
 
 impl ProtocolSettings {
-    /// Gives each protocol the numbers that tell it from the others, and the way to read the others' headers.
+    /// Gives each protocol its numbers and the reader of other protocols' headers.
     pub fn new(
         stomp: imori_stomp::settings::Settings,
         nats: imori_nats::settings::Settings,
@@ -146,35 +146,35 @@ impl ProtocolSettings {
     }
 }
 
-/// Each method does as the one of [`Inbound`] of its name.
+/// Each method forwards to the method of [`Inbound`] with the same name, except `decide`.
 impl Protocol {
-    /// Notes that the peer has begun TLS, and the certificate that it showed.
+    /// Notes that the peer has started TLS, and its certificate.
     pub fn secured(&mut self, certificate: Option<Arc<Certificate>>) {
         each!(self, inbound => inbound.secured(certificate));
     }
 
-    /// Speaks first, in a protocol where the broker does.
+    /// Sends the greeting, if the protocol has one.
     pub fn greet<W: World>(&mut self, world: &W) {
         each!(self, inbound => inbound.greet(world));
     }
 
-    /// Tells whether the client has logged in.
+    /// Whether the client has logged in.
     pub fn is_logged_in(&self) -> bool {
         each!(self, inbound => inbound.is_logged_in())
     }
 
-    /// Tells the monitor about the client's program.
+    /// Facts about the client's program, for the monitor.
     pub fn client(&self) -> ClientFacts {
         each!(self, inbound => inbound.client())
     }
 
-    /// Shows the sessions with their links; `None` in a protocol that has no links.
+    /// The sessions with their links; `None` in a protocol without links.
     pub fn details<W: World>(&self, world: &W) -> Option<Vec<SessionDetails>> {
         each!(self, inbound => inbound.details(world))
     }
 
-    /// Chooses the version of AMQP by the first bytes of a client, if these are there and nothing was chosen before.
-    /// Gives whose version it is.
+    /// Chooses the version of AMQP by a client's first bytes, once they are there. Returns the connection and its
+    /// version if it was chosen just now.
     #[inline]
     pub(crate) fn decide<W: World>(&mut self, world: &W, first: &[u8]) -> Option<(ConnectionId, Spoken)> {
         match self {
@@ -183,95 +183,95 @@ impl Protocol {
         }
     }
 
-    /// Gives the last notice once, for the log.
+    /// Takes the last notice, for the log.
     pub fn take_notice(&mut self) -> Option<Notice> {
         each!(self, inbound => inbound.take_notice())
     }
 
-    /// Tells whether frames are parked.
+    /// Whether frames are parked.
     pub fn has_parked(&self) -> bool {
         each!(self, inbound => inbound.has_parked())
     }
 
-    /// Bytes of the frames that are parked.
+    /// Bytes of the parked frames.
     pub fn parked_bytes(&self) -> usize {
         each!(self, inbound => inbound.parked_bytes())
     }
 
-    /// Tells whether a frame waits for a queue.
+    /// Whether a frame waits for a queue.
     pub fn waits_for_queue(&self) -> bool {
         each!(self, inbound => inbound.waits_for_queue())
     }
 
-    /// Tells whether parked frames wait for the end of an alarm.
+    /// Whether parked frames wait for the end of an alarm.
     pub fn waits_for_alarm(&self) -> bool {
         each!(self, inbound => inbound.waits_for_alarm())
     }
 
-    /// Says that a frame of so many bytes would be parked in an alarm, so that what comes behind it can be read.
+    /// Whether a frame of this size could be parked during an alarm, so that the frames behind it can be read.
     pub fn has_place_to_park<W: World>(&self, world: &W, frame_bytes: usize) -> bool {
         each!(self, inbound => inbound.has_place_to_park(world, frame_bytes))
     }
 
-    /// Bytes that the messages will have of which a part has been taken, once `free_bytes` have come.
+    /// Total bytes of messages received in part so far, counted once `free_bytes` have arrived.
     #[inline]
     pub fn gathered_bytes(&self, free_bytes: usize) -> usize {
         each!(self, inbound => inbound.gathered_bytes(free_bytes))
     }
 
-    /// Notes that a part of a long frame came.
+    /// Notes that a part of a long frame has arrived.
     pub fn came(&mut self, now: Time) {
         each!(self, inbound => inbound.came(now));
     }
 
-    /// Notes that nothing is read for now.
+    /// Notes that reading is paused.
     pub fn pause(&mut self) {
         each!(self, inbound => inbound.pause());
     }
 
-    /// When [`Protocol::tick`] is to be called.
+    /// When to call [`Protocol::tick`].
     pub fn next_deadline(&self) -> Option<Time> {
         each!(self, inbound => inbound.next_deadline())
     }
 
-    /// Sees to the deadlines that have passed.
+    /// Handles the deadlines that have passed.
     pub fn tick<W: World>(&mut self, world: &W) -> Next {
         each!(self, inbound => inbound.tick(world))
     }
 
-    /// Replays what is parked, as an alarm is over.
+    /// Replays parked frames after an alarm.
     pub fn alarm_ended<W: World>(&mut self, world: &W) -> Next {
         each!(self, inbound => inbound.alarm_ended(world))
     }
 
-    /// Replays what is parked, as the queue that it waited for is shorter, or gone.
+    /// Replays parked frames once the queue they waited for is shorter or gone.
     pub fn unthrottled<W: World>(&mut self, world: &W) -> Next {
         each!(self, inbound => inbound.unthrottled(world))
     }
 
-    /// Goes on with a login whose check took longer than a turn.
+    /// Continues a login after its slow check.
     pub fn verified(&mut self, verdict: Verdict) -> Next {
         each!(self, inbound => inbound.verified(verdict))
     }
 
-    /// Takes a change of a user, if that is the client's. Says whether the connection has ended.
+    /// Applies a change of a user if the client is logged in as that user. Whether the connection has ended.
     #[must_use]
     pub fn renew<W: World>(&mut self, world: &W, renewal: &Renewal) -> bool {
         each!(self, inbound => inbound.renew(world, renewal))
     }
 
-    /// Tells the client that the broker begins to stop.
+    /// Tells the client that the broker is stopping.
     pub fn stopping<W: World>(&mut self, world: &W) {
         each!(self, inbound => inbound.stopping(world));
     }
 
-    /// Gives back what a client had whose transport is gone, and keeps what it sent. Says whether that was all.
+    /// Releases what a client without a transport had, but keeps what it sent. Whether all of it was released.
     #[must_use]
     pub fn detach<W: World>(&mut self, world: &W) -> bool {
         each!(self, inbound => inbound.detach(world))
     }
 
-    /// Gives back all that a client had whose transport is gone. Says whether that was all.
+    /// Releases everything a client without a transport had. Whether all of it was released.
     #[must_use]
     pub fn disconnect<W: World>(&mut self, world: &W) -> bool {
         each!(self, inbound => inbound.disconnect(world))

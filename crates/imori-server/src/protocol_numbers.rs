@@ -1,7 +1,7 @@
-//! The numbers that tell the protocols of this broker apart. Origins of header blocks are kept by records on
-//! disk; kinds of encoders live as long as the process.
+//! Numbers that identify this broker's protocols. Origins of header blocks are stored in records on disk; encoder
+//! kinds only live as long as the process.
 //!
-//! A protocol that is added takes the next free numbers; a number that was ever given is not given again.
+//! A new protocol takes the next free numbers; used numbers are never reused.
 
 use imori_core::internal::BrokerHeaders;
 use imori_core::message::{HeaderReader, OriginId, Origins};
@@ -38,7 +38,7 @@ pub(crate) const AMQP10: ProtocolNumbers = ProtocolNumbers {
     encoder_kinds: EncoderKinds::of_protocol(4),
 };
 
-/// The reader of header blocks of this origin, whichever protocol made them.
+/// The reader of header blocks with this origin.
 pub fn header_reader(origin: OriginId) -> &'static dyn HeaderReader {
     if let Some(form) = STOMP.origins.form(origin) {
         return imori_stomp::reader_of_form(form);
@@ -66,7 +66,7 @@ mod tests {
                 .filter_map(|(owner, numbers)| Some((owner, numbers.origins.form(OriginId(origin))?)))
                 .collect()
         };
-        // What records say, and whose form that is.
+        // Origins in records, with their protocol and form.
         let known = [
             (1, (0, 0)),
             (2, (0, 1)),

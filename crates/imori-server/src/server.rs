@@ -1,4 +1,4 @@
-//! The broker as a whole: binds the listeners, starts the cells, stops them.
+//! The broker as a whole: binds the listeners, starts the threads, and stops them.
 
 use std::fmt;
 use std::io;
@@ -56,18 +56,17 @@ pub struct Server {
     first_password: Option<FirstPassword>,
 }
 
-/// Stops a server from anywhere.
+/// Stops a server from any thread.
 #[derive(Clone)]
 pub struct StopHandle(Arc<Shared>);
 
-/// The users of live connections.
+/// Updates the users of live connections.
 #[derive(Clone)]
 pub struct LiveUsers(Arc<Shared>);
 
 impl LiveUsers {
-    /// Gives every live connection of a user its new identity, or ends it where there is none. Readers that the new
-    /// rights do not allow are ended, and clients told, within moments. A login that is being checked meanwhile is
-    /// changed too.
+    /// Gives every live connection of a user its new identity, or ends it if that is `None`. Soon afterwards, readers
+    /// that the new rights do not allow are ended and their clients told. Applies to logins in progress too.
     pub fn renew_identity(&self, user: &Name, identity: Option<Identity>) {
         self.0.renew_identity(user, identity);
     }
@@ -80,25 +79,26 @@ impl fmt::Debug for LiveUsers {
 }
 
 impl StopHandle {
-    /// Asks the server to stop: connections may finish what they have begun. A second call ends it at once.
+    /// Stops the server and lets connections finish what they have begun. A second call ends it at once.
     pub fn stop(&self) {
         stop(&self.0);
     }
 }
 
 impl Server {
-    /// Binds all listeners and starts the cells.
+    /// Binds all listeners and starts all threads.
     ///
     /// # Errors
-    /// The configuration exposes a listener, an address cannot be listened on, or a thread cannot be started.
+    /// The configuration is refused, an address cannot be bound, a thread cannot be started, or the store cannot be
+    /// opened.
     pub fn start(config: &Config) -> Result<Server, StartError> {
         Server::start_all(config, None)
     }
 
-    /// Does as [`Server::start`], with something else that checks credentials.
+    /// Like [`Server::start`], with another authenticator.
     ///
     /// # Errors
-    /// As those of [`Server::start`].
+    /// As for [`Server::start`].
     pub fn start_with(config: &Config, authenticator: Arc<dyn Authenticator>) -> Result<Server, StartError> {
         Server::start_all(config, Some(authenticator))
     }
@@ -189,7 +189,7 @@ impl Server {
         Ok(())
     }
 
-    /// Takes the definitions file over, and makes the user `admin` where there is no user.
+    /// Applies the definitions file, and creates the user `admin` if there is no user.
     fn make_users(&mut self, broker: &Arc<Administered>, runtime: &Handle) -> Result<(), StartError> {
         let config = &self.shared.settings.load().config;
         let offered = self.shared.access.offer_scram(config.users.scram);
@@ -205,37 +205,37 @@ impl Server {
         Ok(())
     }
 
-    /// The listeners that were bound.
+    /// The bound listeners.
     pub fn listeners(&self) -> &[Listener] {
         &self.listeners
     }
 
-    /// Gives the password of `admin` once, where this start made it.
+    /// Takes the password of `admin`, if this start created the user.
     pub fn take_first_password(&mut self) -> Option<FirstPassword> {
         self.first_password.take()
     }
 
-    /// Gives the means to change the configuration while the broker runs.
+    /// The handle that changes the configuration at run time.
     pub fn reloader(&self) -> Reloader {
         self.reloader.clone().expect("a server that started has one")
     }
 
-    /// Gives the handle by which others stop the server.
+    /// The handle that stops the server.
     pub fn stop_handle(&self) -> StopHandle {
         StopHandle(Arc::clone(&self.shared))
     }
 
-    /// The users of live connections, to tell them of changes.
+    /// The handle that tells live connections of changed users.
     pub fn live_users(&self) -> LiveUsers {
         LiveUsers(Arc::clone(&self.shared))
     }
 
-    /// Gives the factory of clients inside the process.
+    /// The factory of internal clients.
     pub fn internal_clients(&self) -> InternalClients {
         InternalClients::of(&self.shared)
     }
 
-    /// Waits until the server has stopped, and ignores what an operator asks for until then.
+    /// Waits until the server has stopped, ignoring operators' requests.
     ///
     /// # Errors
     /// A fault ended it.
@@ -243,12 +243,12 @@ impl Server {
         self.serve(|_| {})
     }
 
-    /// Waits until the server has stopped; `on_request` sees to what an operator asks for until then, on this thread.
+    /// Waits until the server has stopped; `on_request` handles operators' requests on this thread meanwhile.
     ///
     /// # Errors
     /// A fault ended it.
     pub fn serve(self, on_request: impl FnMut(OperatorRequest)) -> Result<(), ServeError> {
-        // They end with the cell that hears the signals.
+        // Ends when the cell that receives signals has ended.
         self.requests.into_iter().for_each(on_request);
         for cell in self.cells {
             if cell.join().is_err() {
@@ -290,7 +290,7 @@ impl Server {
         }
     }
 
-    /// Starts the cells; gives the runtime of the first one, which takes connections in.
+    /// Starts the cells; returns the runtime of the first one, which accepts connections.
     fn start_cells(&mut self, count: usize, first: FirstCell) -> Result<Handle, StartError> {
         let (handles, arrivals): (Vec<_>, Vec<_>) = (0..count)
             .map(|_| {
@@ -298,7 +298,7 @@ impl Server {
                 (CellHandle::new(sender), receiver)
             })
             .unzip();
-        // Nobody else has it yet.
+        // Set only here.
         let _ = self.shared.cells.set(handles.into_boxed_slice());
         let mut first = Some(first);
         let (started, starting) = channel();
@@ -310,7 +310,8 @@ impl Server {
             self.cells.push(cell.map_err(StartError::Thread)?);
         }
         drop(started);
-        // Whoever is told that the broker is ready may send it signals. A cell that fails says so at the end.
+        // Waits for all cells, because a broker reported ready must handle signals. A cell that fails reports it when
+        // it ends.
         let mut runtimes: Vec<(u16, Handle)> = starting.into_iter().collect();
         runtimes.sort_by_key(|(cell, _)| *cell);
         let first = runtimes.into_iter().next().filter(|(cell, _)| *cell == 0);
@@ -326,8 +327,8 @@ impl Server {
         Ok(())
     }
 
-    /// Starts the thread that keeps the keys of access tokens up to date, if there are any. Nobody waits for its end, as
-    /// an issuer may take its time.
+    /// Starts the thread that refreshes the keys for access tokens, if an issuer is configured. It is never joined,
+    /// because an issuer may block it.
     fn start_keys(&self) -> Result<(), StartError> {
         let access = Arc::clone(&self.shared.access);
         if access.issuer().is_none() {
@@ -344,7 +345,7 @@ impl Server {
         Ok(())
     }
 
-    /// Makes the source of the numbers for Prometheus.
+    /// Creates the source of metrics.
     fn metrics(&self) -> Arc<Metrics> {
         let config = &self.shared.settings.load().config;
         Arc::new(Metrics {
@@ -358,7 +359,7 @@ impl Server {
         })
     }
 
-    /// Makes the answers of the monitor.
+    /// Creates the monitor's routes.
     fn monitor(&self, metrics: &Arc<Metrics>) -> Router {
         let monitored = Monitored {
             guarded: Arc::new(Guarded { shared: Arc::clone(&self.shared), body_bytes_max: 0 }),
@@ -373,7 +374,7 @@ impl Server {
         monitor::routes(Arc::new(monitored))
     }
 
-    /// The broker as the admin listener sees it.
+    /// The broker as seen by the admin listener.
     fn administered(
         &self,
         metrics: Arc<Metrics>,
@@ -392,15 +393,15 @@ impl Server {
     }
 }
 
-/// The broker's name, as nodes of RabbitMQ are named.
+/// The broker's name in the form of a RabbitMQ node's.
 fn node_name(config: &Config) -> String {
     format!("{}@localhost", config.nats.server_name)
 }
 
-/// A stop that takes longer than this is told of in the log.
+/// A stop that takes longer than this is logged.
 const QUIET_STOP: Duration = Duration::from_millis(500);
 
-/// The duties that the first cell has besides its connections.
+/// What the first cell does besides serving connections.
 struct FirstCell {
     awakenings: Vec<Awakening>,
     requests: Arc<Sender<OperatorRequest>>,
@@ -433,7 +434,7 @@ fn run_cell(
     });
 }
 
-/// Ends the broker when its connections have had the time to finish, and says for how many it waits.
+/// Ends the broker after the shutdown deadline, and logs how many connections it waits for.
 async fn end_in_time(shared: Arc<Shared>) {
     let mut phase = shared.phase.subscribe();
     let _ = phase.wait_for(|phase| *phase > Phase::Serving).await;

@@ -1,4 +1,4 @@
-//! The settings in force, which a reload replaces whole.
+//! The settings in force, which a reload replaces as a whole.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -11,16 +11,16 @@ use crate::protocol::ProtocolSettings;
 use crate::tls::TlsAcceptor;
 use crate::websocket::UpgradePolicy;
 
-/// The configuration in force, and what connections need of it in their own form.
+/// The configuration in force, and settings derived from it for connections.
 pub(crate) struct Settings {
     pub(crate) config: Config,
     pub(crate) protocols: ProtocolSettings,
     pub(crate) outbound: OutboundLimits,
-    /// The protocols and web pages that may connect by WebSocket.
+    /// Conditions of an upgrade to WebSocket.
     pub(crate) upgrade_policy: Arc<UpgradePolicy>,
-    /// The certificates of listeners with TLS, where there are such.
+    /// The certificates of TLS listeners, if there are any.
     pub(crate) tls: Option<Arc<TlsAcceptor>>,
-    /// The listeners that are open.
+    /// The open listeners.
     pub(crate) listeners: Vec<Listener>,
 }
 
@@ -29,22 +29,22 @@ pub(crate) struct Settings {
 pub struct Listener {
     /// Its name.
     pub name: ListenerName,
-    /// Where it listens, with the port that was taken for port 0.
+    /// Its address, with the actual port instead of port 0.
     pub address: SocketAddr,
 }
 
-/// The facts of one run of the broker, which no reload changes.
+/// What stays the same during one run of the broker.
 #[derive(Debug)]
 pub(crate) struct RunFacts {
-    /// The random name by which NATS clients know this run.
+    /// The random id of this run, shown to NATS clients.
     pub(crate) server_id: String,
     /// The vhost of NATS clients.
     pub(crate) nats_vhost: VhostId,
-    /// Bytes of memory that the process may use.
+    /// Memory that the process may use, in bytes.
     pub(crate) memory_bytes: usize,
 }
 
-/// The bytes of memory above which publishers wait, of those that the process may use.
+/// The memory mark in bytes, above which publishers wait.
 pub(crate) fn mark_bytes(memory_bytes: usize, config: &Config) -> usize {
     memory_bytes / 100 * usize::from(config.broker.memory_mark_percent)
 }
@@ -54,7 +54,7 @@ pub(crate) fn first_of(listeners: &[Listener], service: Service) -> Option<Socke
     listeners.iter().find(|listener| listener.name.service == service).map(|listener| listener.address)
 }
 
-/// The address that clients of NATS are told of: theirs, or else the first of all.
+/// The address announced to NATS clients: their listener's, or else the first one.
 pub(crate) fn client_address(listeners: &[Listener]) -> SocketAddr {
     let of_nats = first_of(listeners, Service::Messages(ProtocolName::Nats));
     let first = listeners.first().map(|listener| listener.address);

@@ -1,4 +1,4 @@
-//! The state that all cells share.
+//! State shared by all cells.
 
 use std::error::Error;
 use std::fmt;
@@ -50,35 +50,35 @@ use crate::traces::Traces;
 use crate::turn::{Link, Memory, Signal, Wire};
 use crate::websocket::FramedWriter;
 
-/// Connections for which a cell takes memory at once, a kilobyte each: an idle broker has a few of the process itself.
+/// Connections for which a cell allocates at once, a kilobyte each; an idle broker only has a few internal ones.
 const CONNECTION_PAGE_SLOTS: usize = 128;
 
-/// A connection of a TCP socket, as every cell can reach it.
+/// A connection as every cell reaches it.
 pub(crate) type TcpLink = Link<TcpWire>;
 
-/// How every cell can write a connection's socket and wake its task.
+/// Writes a connection's socket and wakes its task.
 pub(crate) struct TcpWire {
     pub(crate) writer: Writer,
-    /// Which cells write it: each that has something for it, or its own alone, which others wake.
+    /// Whether any cell may write the socket, or only the connection's own.
     pub(crate) policy: WritePolicy,
-    /// Wakes the connection's own task, once that has run.
+    /// Wakes the connection's task; set once the task has run.
     pub(crate) waker: Option<Waker>,
     pub(crate) client: Client,
 }
 
-/// The way in which bytes reach a client.
+/// How bytes reach a client.
 #[derive(Clone)]
 pub(crate) enum Writer {
-    /// The bytes as they are, or inside TLS, which its own cell alone speaks.
+    /// A plain or TLS stream; only the connection's cell uses TLS.
     Stream(ByteStream),
-    /// As messages of a WebSocket, which its own cell alone makes.
+    /// Messages of a WebSocket; only the connection's cell writes them.
     Framed(Arc<FramedWriter>),
-    /// To a client inside the process.
+    /// An internal client.
     Internal(Arc<Pipe>),
 }
 
 impl Writer {
-    /// Writes as much as the socket takes now.
+    /// Writes as much as the client's side takes now.
     pub(crate) fn write(&self, bytes: &[u8]) -> io::Result<usize> {
         match self {
             Writer::Stream(stream) => stream.try_write(bytes),
@@ -117,18 +117,18 @@ impl Wire for TcpWire {
     }
 }
 
-/// How the connections of a listener begin.
+/// How connections of a listener begin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ListenerKind {
     pub(crate) name: ListenerName,
-    /// TLS that may begin in the course of the protocol.
+    /// TLS negotiated within the protocol.
     pub(crate) start_tls: StartTls,
-    /// Passwords are taken from other hosts without TLS.
+    /// Passwords from other hosts are accepted without TLS.
     pub(crate) accepts_plaintext: bool,
 }
 
 impl ListenerKind {
-    /// The protocol of its connections; `None` where a request for an upgrade to WebSocket names it.
+    /// The protocol of its connections; `None` if the WebSocket request decides.
     pub(crate) fn protocol(self) -> Option<ProtocolName> {
         match self.name.service {
             Service::Messages(protocol) => Some(protocol),
@@ -137,36 +137,36 @@ impl ListenerKind {
     }
 }
 
-/// Somebody for a cell to take over.
+/// Something for a cell to take over.
 pub(crate) enum Arrival {
-    /// A connection that was accepted.
+    /// An accepted connection.
     Accepted(Accepted),
-    /// Work of the process itself.
+    /// A job to run on the cell.
     Job(Box<dyn FnOnce() + Send>),
 }
 
-/// A connection that was accepted.
+/// An accepted connection.
 pub(crate) struct Accepted {
     pub(crate) stream: TcpStream,
     pub(crate) listener: ListenerKind,
     pub(crate) ticket: Ticket,
 }
 
-/// A cell as the others see it.
+/// A cell as seen by other threads.
 pub(crate) struct CellHandle {
     pub(crate) connections: Slots<TcpLink, CONNECTION_PAGE_SLOTS>,
-    /// How many of them are clients inside the process.
+    /// How many of the connections are internal clients.
     pub(crate) internal_clients: AtomicUsize,
-    /// Connections for it to take over.
+    /// The channel to the cell.
     pub(crate) arrivals: mpsc::UnboundedSender<Arrival>,
     pub(crate) load: Load,
     pub(crate) turns: TurnCounter,
     pub(crate) pulse: Pulse,
     pub(crate) counters: Counters,
     pub(crate) latencies: Latencies,
-    /// The traffic of its connections that are gone.
+    /// Traffic of its closed connections.
     pub(crate) gone: Gone,
-    /// Its last connection is gone.
+    /// Notified when its last connection is gone.
     pub(crate) emptied: Notify,
 }
 
@@ -186,29 +186,29 @@ impl CellHandle {
         }
     }
 
-    /// Connections of sockets.
+    /// Connections with sockets.
     pub(crate) fn socket_connections(&self) -> usize {
         self.connections.len().saturating_sub(self.internal_clients.load(Ordering::Relaxed))
     }
 }
 
-/// How far the broker's end has come.
+/// The phases of the broker's life.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Phase {
-    /// The broker serves.
+    /// The broker is serving.
     Serving,
-    /// The broker takes nothing new and lets connections finish.
+    /// The broker accepts nothing new and lets connections finish.
     Stopping,
-    /// The broker ends now.
+    /// The broker is ending.
     Ended,
 }
 
-/// Why a server ended by itself.
+/// Why a server ended unexpectedly.
 #[derive(Debug)]
 pub enum ServeError {
     /// A fault in the broker's own code.
     Fault(String),
-    /// The disk failed; what is on it is recovered by the next start.
+    /// The disk failed; the next start recovers what is on it.
     Disk(String),
 }
 
@@ -221,7 +221,7 @@ impl fmt::Display for ServeError {
 
 impl Error for ServeError {}
 
-/// The state that all cells share.
+/// State shared by all cells.
 pub(crate) struct Shared {
     pub(crate) clock: Clock,
     pub(crate) run: RunFacts,
@@ -233,15 +233,15 @@ pub(crate) struct Shared {
     pub(crate) cells: OnceLock<Box<[CellHandle]>>,
     pub(crate) admission: Admission,
     pub(crate) peer_log_limit: PeerLogLimit,
-    /// Thins out the records of clients that were refused.
+    /// Limits audit records of refused clients.
     pub(crate) refusal_log_limit: PeerLogLimit,
-    /// Deliveries that their receiver's protocol cannot have.
+    /// Limits log lines about deliveries that a protocol cannot express.
     pub(crate) no_form_log: RateLimitedLog,
     /// Users, vhosts and permissions.
     pub(crate) access: Arc<Access>,
-    /// The connections of each user and each vhost.
+    /// Connections by user and vhost.
     pub(crate) seats: Seats,
-    /// The bytes of the messages of each vhost.
+    /// Stored bytes by vhost.
     pub(crate) stored_bytes: StoredBytes,
     pub(crate) verifiers: Verifiers,
     pub(crate) handshakers: Handshakers,
@@ -252,12 +252,12 @@ pub(crate) struct Shared {
     pub(crate) checkpointer: Checkpointer,
     pub(crate) pager: Pager,
     pub(crate) damages: Arc<Damages>,
-    /// Bytes of memory that the waiting messages of a queue may keep.
+    /// Memory for a queue's waiting messages, in bytes.
     pub(crate) queue_memory_bytes: AtomicUsize,
     pub(crate) stalls: Stalls,
-    /// The last happenings that operators follow.
+    /// Recent events for operators.
     pub(crate) happenings: Happenings,
-    /// Whether there is a memory alarm, for those who wait for that to change.
+    /// Whether there is a memory alarm, for tasks that wait for a change.
     pub(crate) alarm: watch::Sender<bool>,
     pub(crate) phase: watch::Sender<Phase>,
     /// Why the broker had to end, if it had to.
@@ -298,8 +298,8 @@ impl Shared {
         self.cells.get()?.get(usize::from(cell))
     }
 
-    /// Logs that live deliveries were left out, unless it did a moment ago. Nobody else is told: a client would take
-    /// an error that it does not know for the end of its connection.
+    /// Logs live deliveries that were left out, rate-limited. Clients are not told, because they could take an
+    /// unknown error for the end of the connection.
     #[cold]
     pub(crate) fn log_no_form(&self, deliveries: usize) {
         if let Some(folded) = self.no_form_log.admit("no form", Instant::now()) {
@@ -312,7 +312,7 @@ impl Shared {
         }
     }
 
-    /// Sets how much there may be of what a reload can limit anew.
+    /// Applies the limits that a reload may change.
     pub(crate) fn limit(&self, config: &Config) {
         self.admission.limit(AdmissionLimits::of(&config.limits));
         let places = descriptors_max().min(config.limits.connections as usize);
@@ -323,18 +323,18 @@ impl Shared {
         self.table.store(Arc::new(topology.table().clone()));
     }
 
-    /// Lends a connection under its lock, if it is there.
+    /// Runs `f` on a connection under its lock; `None` if it is gone.
     pub(crate) fn with_link<R>(&self, id: ConnectionId, f: impl FnOnce(&mut TcpLink) -> R) -> Option<R> {
         self.cell(id.cell)?.connections.with(link_key(id), f)
     }
 
-    /// Tells a connection's task something and wakes it.
+    /// Sends a signal to a connection's task and wakes it.
     pub(crate) fn signal(&self, id: ConnectionId, signal: Signal) {
         self.with_link(id, |link| link.signal(signal));
     }
 
-    /// Tells every live connection of a user that the user has changed: it goes on with this identity, or ends where
-    /// there is none. A client that is logging in meanwhile has the new identity too.
+    /// Tells every live connection of a user about the user's change. With `None` as identity the connection ends. A
+    /// client that is logging in gets the new identity too.
     pub(crate) fn renew_identity(&self, user: &Name, identity: Option<Identity>) {
         let shown = user.to_string();
         let renewal = Renewal { user: user.clone(), identity };
@@ -342,7 +342,7 @@ impl Shared {
             for key in handle.connections.keys() {
                 handle.connections.with(key, |link| {
                     let Client { facts, protocol, .. } = &link.wire.client;
-                    // A client of NATS may become somebody else at any time.
+                    // A NATS client may log in again as another user at any time.
                     let may_be =
                         facts.user.is_empty() || facts.user == shown || *protocol == Some(ProtocolName::Nats);
                     if may_be {
@@ -353,7 +353,7 @@ impl Shared {
         }
     }
 
-    /// Takes a connection in, as [`World::enter`](imori_core::world::World::enter) does.
+    /// Admits a connection; see [`World::enter`](imori_core::world::World::enter).
     pub(crate) fn enter(&self, actor: &Actor<'_>) -> Result<(), QuotaReached> {
         let user = &actor.identity.user;
         let user_max = self.access.user_quota(user).connections_max;
@@ -368,8 +368,8 @@ impl Shared {
         })
     }
 
-    /// Opens a session, as [`World::open_session`](imori_core::world::World::open_session) does. Sessions of one user
-    /// are opened one after the other where they are counted.
+    /// Opens a session; see [`World::open_session`](imori_core::world::World::open_session). If the user's sessions
+    /// are limited, they are opened one at a time.
     pub(crate) fn open_session<R>(
         &self,
         actor: &Actor<'_>,
@@ -386,12 +386,12 @@ impl Shared {
         })
     }
 
-    /// The name of a vhost; empty where it is gone.
+    /// The name of a vhost; empty if it is gone.
     pub(crate) fn vhost_name(&self, vhost: VhostId) -> Name {
         self.table.load().vhost_name(vhost).cloned().unwrap_or_else(|| Name::new(b""))
     }
 
-    /// Brings the limits of users and vhosts into effect: connections that wait for a rate ask again.
+    /// Applies the limits of users and vhosts; connections that wait for a rate check it again.
     pub(crate) fn limit_users(&self, access: &Access) {
         let gauge = self.memory.gauge();
         self.stored_bytes.limit(&access.bytes_max(), gauge);
@@ -413,7 +413,7 @@ impl Shared {
         self.phase.send_replace(Phase::Ended);
     }
 
-    /// Ends the broker because its disk failed: its clients are told goodbye, as far as they listen at once.
+    /// Ends the broker because its disk failed. Clients get a moment to receive a goodbye.
     pub(crate) fn fail_of_disk(&self, why: &str) {
         unpoisoned(self.fault.lock()).get_or_insert_with(|| ServeError::Disk(String::from(why)));
         self.phase.send_modify(|phase| *phase = (*phase).max(Phase::Stopping));
@@ -422,7 +422,7 @@ impl Shared {
     }
 }
 
-/// How many things a vhost may have.
+/// Limits of a vhost's routing table.
 pub(crate) fn table_limits(limits: &Limits) -> TableLimits {
     TableLimits {
         queues_max: limits.queues as usize,

@@ -1,22 +1,22 @@
-//! A table of locked values, found by slot and generation without a lock of its own.
+//! A table of locked values, indexed by slot and generation without a lock of its own.
 
 use std::panic::RefUnwindSafe;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
-/// Slots of a page, unless a table says otherwise: pages come as the table grows and are never moved or given back.
+/// Default number of slots per page. Pages are allocated as the table grows, and never moved or freed.
 const PAGE_SLOTS: usize = 1024;
 
-/// Pages that a table finds at once. Those behind them take one more step, and memory once there are so many values.
+/// Pages in the first level. Later pages need one more step, and their index is allocated only when needed.
 const FIRST_PAGES: usize = 1024;
 
-/// The place of a value, and how often the place was used before.
+/// The slot of a value, and how often that slot was used before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct SlotKey {
     pub(crate) slot: u32,
     pub(crate) generation: u32,
 }
 
-/// Up to a fixed number of values, each behind a mutex of its own. The first value takes the memory of a page.
+/// A bounded number of values, each behind its own mutex. The first value allocates a page.
 #[derive(Debug)]
 pub(crate) struct Slots<T, const PAGE: usize = PAGE_SLOTS> {
     pages: Pages<T, PAGE>,
@@ -45,7 +45,7 @@ struct Free {
 impl<T, const PAGE: usize> RefUnwindSafe for Slots<T, PAGE> {}
 
 impl<T, const PAGE: usize> Slots<T, PAGE> {
-    /// A table with places for `max` values.
+    /// A table for up to `max` values.
     pub(crate) fn new(max: usize) -> Slots<T, PAGE> {
         let pages = new_pages(max.div_ceil(PAGE).min(FIRST_PAGES));
         let max = u32::try_from(max).unwrap_or(u32::MAX);
@@ -56,13 +56,13 @@ impl<T, const PAGE: usize> Slots<T, PAGE> {
         }
     }
 
-    /// How many values there are.
+    /// Number of values.
     pub(crate) fn len(&self) -> usize {
         let free = unpoisoned(self.free.lock());
         free.next as usize - free.slots.len()
     }
 
-    /// Puts in the value that `make` makes of its key; `None` where the table is full.
+    /// Inserts the value that `make` returns for its key; `None` if the table is full.
     pub(crate) fn insert(&self, make: impl FnOnce(SlotKey) -> T) -> Option<SlotKey> {
         let (slot, max) = {
             let mut free = unpoisoned(self.free.lock());
@@ -87,7 +87,7 @@ impl<T, const PAGE: usize> Slots<T, PAGE> {
         Some(key)
     }
 
-    /// Takes a value out for good.
+    /// Removes a value.
     pub(crate) fn remove(&self, key: SlotKey) -> Option<T> {
         let value = {
             let mut place = self.lock(key.slot)?;
@@ -102,7 +102,7 @@ impl<T, const PAGE: usize> Slots<T, PAGE> {
         Some(value)
     }
 
-    /// Lends a value under its lock, if it is there.
+    /// Runs `f` on a value under its lock; `None` if it is gone.
     pub(crate) fn with<R>(&self, key: SlotKey, f: impl FnOnce(&mut T) -> R) -> Option<R> {
         let mut place = self.lock(key.slot)?;
         if place.generation != key.generation {
@@ -111,7 +111,7 @@ impl<T, const PAGE: usize> Slots<T, PAGE> {
         place.value.as_mut().map(f)
     }
 
-    /// The keys of all values there are.
+    /// The keys of all values.
     pub(crate) fn keys(&self) -> Vec<SlotKey> {
         let used = unpoisoned(self.free.lock()).next;
         (0..used)
@@ -122,9 +122,9 @@ impl<T, const PAGE: usize> Slots<T, PAGE> {
             .collect()
     }
 
-    /// Lends several values at once, locked in the order of the keys, whose slots rise.
+    /// Runs `f` on several values, locked in the order of `keys`, which must be sorted by slot.
     pub(crate) fn with_many<R>(&self, keys: &[SlotKey], f: impl FnOnce(&mut [Option<&mut T>]) -> R) -> R {
-        // Of two keys of one slot the older is stale; the slot is locked once.
+        // Of two keys with one slot the earlier is stale; the slot is locked once.
         let is_stale = |at: usize, slot: u32| keys.get(at + 1).is_some_and(|next| next.slot == slot);
         let lock = |(at, key): (usize, &SlotKey)| {
             (key.generation, if is_stale(at, key.slot) { None } else { self.lock(key.slot) })
@@ -167,8 +167,7 @@ fn new_page<T, const PAGE: usize>() -> Page<T, PAGE> {
     slots.try_into().unwrap_or_else(|_| unreachable!("it has as many slots as a page"))
 }
 
-/// Takes the guard of a lock also after a panic. The handler of the panic decides about the value, not the
-/// lock.
+/// Takes a lock even if a thread panicked with it. The panic's handler decides what happens to the value.
 pub(crate) fn unpoisoned<G>(result: Result<G, PoisonError<G>>) -> G {
     result.unwrap_or_else(PoisonError::into_inner)
 }

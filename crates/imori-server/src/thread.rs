@@ -1,4 +1,4 @@
-//! The thread of a cell: its runtime, the connections it takes over, its end.
+//! The thread of a cell: its runtime, its tasks, and its end.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,7 +16,7 @@ use crate::net::stalled::cut_stalled_for_ever;
 use crate::shared::{Arrival, Phase, Shared};
 use crate::turn::Signal;
 
-/// Runs a cell on this thread until the broker ends.
+/// Runs a cell on the calling thread until the broker ends.
 pub(crate) fn run(
     id: u16,
     shared: Arc<Shared>,
@@ -48,7 +48,7 @@ pub(crate) fn run(
     });
 }
 
-/// Takes connections over until the broker stops, then sees them off.
+/// Takes over connections until the broker stops, then waits until they have ended.
 async fn live(id: u16, shared: Arc<Shared>, mut arrivals: mpsc::UnboundedReceiver<Arrival>) {
     let mut phase = shared.phase.subscribe();
     tokio::spawn(fire_timers_for_ever());
@@ -87,7 +87,7 @@ async fn fire_timers_for_ever() {
     {
         match next {
             Some(at) => {
-                // A deadline is passed, not met: a timer rounds to its own tick.
+                // Timers round to their own tick, so this sleeps until just after the deadline.
                 let sleep = tokio::time::sleep_until((clock.instant(at) + Duration::from_micros(1)).into());
                 tokio::select! {
                     () = sleep => {}
@@ -103,7 +103,7 @@ async fn fire_timers_for_ever() {
     }
 }
 
-/// Lets answers go that wait for the journal, whenever that comes further.
+/// Releases answers whenever the journal progresses.
 async fn release_confirms_for_ever(shared: Arc<Shared>, cell: u16) {
     while let Some(woken) = shared.journal.waiters().woken(cell) {
         woken.notified().await;
@@ -114,7 +114,7 @@ async fn release_confirms_for_ever(shared: Arc<Shared>, cell: u16) {
     }
 }
 
-/// Tells queues what became of their pages.
+/// Passes results of page jobs to queues.
 async fn hear_pages_for_ever(shared: Arc<Shared>, cell: u16) {
     let Some(mut mail) = shared.pager.mail(cell) else {
         return;
@@ -128,7 +128,7 @@ async fn hear_pages_for_ever(shared: Arc<Shared>, cell: u16) {
     }
 }
 
-/// Measures once a second how late the cell comes to what it expects.
+/// Measures once a second how late the cell's timer fires.
 async fn keep_pulse_for_ever(shared: Arc<Shared>, id: u16) {
     let Some(cell) = shared.cell(id) else { return };
     loop {
@@ -146,7 +146,7 @@ async fn spin_for_ever() {
     };
     loop {
         begins.notified().await;
-        // Each yield lets the runtime look for events without waiting for one.
+        // Each yield lets the runtime poll for I/O without waiting.
         while Cell::current(|cell| {
             cell.rest();
             cell.spin.goes_on(cell.now())

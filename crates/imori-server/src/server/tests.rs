@@ -1,4 +1,4 @@
-//! A whole broker in this process, with faults planted where no client could reach.
+//! A whole broker in this process, with faults injected where no client could reach.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -21,7 +21,7 @@ use crate::login::BuiltInUser;
 use crate::shared::TcpLink;
 use crate::slots::SlotKey;
 
-/// A broker that stops when the value is dropped.
+/// A broker that stops on drop.
 struct Running {
     server: Option<Server>,
     _data: TempDir,
@@ -51,7 +51,7 @@ impl Running {
         config.listeners.nats_monitor = vec!["127.0.0.1:0".parse().expect("an address")];
         config.listeners.admin = Vec::new();
         config.cells.count = cells;
-        // So that every cell gets some of the connections.
+        // Spreads the connections over all cells.
         config.cells.busy_percent = 1;
         configure(&mut config);
         Running { server: Some(Server::start_with(&config, authenticator).unwrap()), _data: data }
@@ -78,7 +78,7 @@ impl Running {
         Client(BufReader::new(stream))
     }
 
-    /// All connections of sockets.
+    /// Connections with sockets.
     fn connections(&self) -> Vec<ConnectionId> {
         let cells = self.shared().cells.get().into_iter().flatten();
         let of_cell = |(cell, handle): (u16, &CellHandle)| {
@@ -92,7 +92,7 @@ impl Running {
         (0..).zip(cells).flat_map(of_cell).collect()
     }
 
-    /// Uses up the memory, and waits until that is noticed.
+    /// Fills the memory, and waits until the cell notices.
     fn raise_alarm(&self, client: &mut Client) {
         let memory = &self.shared().memory;
         memory.gauge().add(2 * memory.mark_bytes());
@@ -100,7 +100,7 @@ impl Running {
         assert!(memory.is_alarmed());
     }
 
-    /// Gives it back; somebody's turn has to end before that is noticed.
+    /// Frees the memory; a turn has to end before that is noticed.
     fn end_alarm(&self) {
         let memory = &self.shared().memory;
         memory.gauge().sub(2 * memory.mark_bytes());
@@ -119,7 +119,7 @@ impl Drop for Running {
             let stop = server.stop_handle();
             stop.stop();
             stop.stop();
-            // What it ended with is for the test that expects it.
+            // The test that expects an error checks it.
             let _ = server.join();
         }
     }
@@ -132,7 +132,7 @@ impl Client {
         self.0.get_mut().write_all(text.as_bytes()).unwrap();
     }
 
-    /// The next frame, or none where the connection has ended.
+    /// The next frame; `None` at the end of the connection.
     fn read(&mut self) -> Option<String> {
         let mut frame = Vec::new();
         match self.0.read_until(b'\0', &mut frame) {
@@ -152,7 +152,7 @@ impl Client {
     }
 }
 
-/// A fault in the code that writes deliveries.
+/// An encoder that panics when it delivers.
 struct Faulty;
 
 impl Encoder for Faulty {
@@ -223,7 +223,7 @@ fn a_fault_in_the_core_ends_the_broker() {
     assert!(matches!(client.0.read_to_end(&mut rest), Ok(_) | Err(_)), "the connection has ended");
 }
 
-/// Waits for something that other threads bring about.
+/// Waits for an effect of other threads.
 fn until(what: &str, is_so: impl Fn() -> bool) {
     let start = Instant::now();
     while !is_so() {
@@ -234,7 +234,7 @@ fn until(what: &str, is_so: impl Fn() -> bool) {
 
 #[test]
 fn publishes_that_were_parked_are_replayed_although_nothing_more_is_read() {
-    /// More than a turn may do.
+    /// More than a turn may process.
     const MESSAGES: usize = 4 * TURN_COMMANDS_MAX;
     let running = Running::start(1);
     let mut client = running.login();
@@ -252,7 +252,7 @@ fn publishes_that_were_parked_are_replayed_although_nothing_more_is_read() {
     }
 }
 
-/// The memory that a gone client holds may be the reason why the alarm goes on.
+/// The memory held by a gone client may be what keeps the alarm up.
 #[test]
 fn a_client_that_is_gone_is_noticed_although_it_is_not_read() {
     let running = Running::start(1);
@@ -260,18 +260,18 @@ fn a_client_that_is_gone_is_noticed_although_it_is_not_read() {
     let mut other = running.login();
     running.raise_alarm(&mut other);
     gone.write("SEND\ndestination:/queue/q\n\nwaits\0");
-    // By then the cell has seen to what came before.
+    // After this receipt the cell has handled what came before.
     other.write("SUBSCRIBE\nid:o\ndestination:/topic/o\nreceipt:r\n\n\0");
     assert!(other.read().unwrap().starts_with("RECEIPT"));
     assert_eq!(running.connections().len(), 2);
-    // Closed like this, the socket says nothing but that it is gone.
+    // A reset: no data, no orderly end.
     socket2::SockRef::from(gone.0.get_ref()).set_linger(Some(Duration::ZERO)).unwrap();
     drop(gone);
     until("the connection has ended", || running.connections().len() == 1);
     assert!(running.shared().memory.is_alarmed());
 }
 
-/// ARCHITECTURE 8.6: from one publisher to one receiver order is kept, across cells and writers too.
+/// ARCHITECTURE, invariant 10: order is kept from one publisher to one receiver, across cells and writers.
 #[test]
 fn many_writers_of_one_connection_keep_bytes_in_order() {
     const MESSAGES: usize = 2000;
@@ -306,7 +306,7 @@ fn many_writers_of_one_connection_keep_bytes_in_order() {
     }
 }
 
-/// Lets in those whose password is their name, once a test lets it; the built-in user at once.
+/// Accepts users whose password is their name, once a test allows it; the built-in user at once.
 struct Slow(Arc<Mutex<()>>);
 
 impl Authenticator for Slow {
@@ -343,7 +343,7 @@ fn a_login_that_takes_long_holds_up_nobody_else() {
         client.write(&connect(&format!("user{number}"), &format!("user{}", number / 2 * 2)));
         client.write("SUBSCRIBE\nid:s\ndestination:/topic/any\nreceipt:r\n\n\0");
     }
-    // While they are checked, the only cell serves others, who may log in too.
+    // Meanwhile the only cell serves others, and lets them log in.
     for _ in 0..10 {
         other.write("SEND\ndestination:/queue/q\n\nx\0");
         assert!(other.read().unwrap().starts_with("MESSAGE"));
@@ -367,7 +367,7 @@ fn who_goes_while_its_login_is_checked_leaves_its_verdict_to_nobody() {
     for _ in 0..4 {
         let mut gone = running.connect();
         gone.write(&connect("gone", "gone"));
-        // It goes with a reset, which is noticed although nothing is read.
+        // A reset, which is noticed without reading.
         let socket = socket2::SockRef::from(gone.0.get_ref());
         socket.set_linger(Some(Duration::ZERO)).unwrap();
     }
@@ -376,7 +376,7 @@ fn who_goes_while_its_login_is_checked_leaves_its_verdict_to_nobody() {
         other.subscribe("/topic/any");
         other.write("UNSUBSCRIBE\nid:s\n\n\0");
     }
-    // It has the place of one that went.
+    // It takes the place of a login that went away.
     let mut late = running.connect();
     late.write(&connect("late", "wrong"));
     let mut faulty = running.connect();
@@ -389,7 +389,7 @@ fn who_goes_while_its_login_is_checked_leaves_its_verdict_to_nobody() {
     assert!(right.read().unwrap().starts_with("CONNECTED"), "the threads go on");
 }
 
-/// A broker with a listener of TLS, and a client's trust in its certificate.
+/// A broker with a TLS listener, and a client that trusts its certificate.
 struct RunningTls {
     running: Running,
     config: Arc<rustls::ClientConfig>,
@@ -437,7 +437,7 @@ impl RunningTls {
     }
 }
 
-/// A private key that notes the threads which sign with it.
+/// A private key that records which threads sign with it.
 #[derive(Debug, Clone)]
 struct NotingKey {
     key: Arc<dyn rustls::sign::SigningKey>,
@@ -492,7 +492,7 @@ fn a_flood_of_key_updates_ends_its_session_alone() {
     let tls = RunningTls::start(1);
     let (mut good, mut bad) = (tls.log_in(), tls.log_in());
     for _ in 0..1_000 {
-        // With data between them, which a limit on updates in a row would count from anew.
+        // With data in between, which would reset a limit on consecutive updates.
         let sent = bad.conn.refresh_traffic_keys().is_ok() && bad.write_all(b"\n").is_ok();
         if !sent || bad.flush().is_err() {
             break;
