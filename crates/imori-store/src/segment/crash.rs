@@ -1,8 +1,8 @@
 //! Random lives of segments on the simulated disk, with a crash after every call that changes the disk.
 //!
-//! A ledger knows which pages were written and discarded, and the last manifest. After each crash, also one
-//! during an opening: no needed page is lost, and no discarded one comes back. No byte is changed, no damage
-//! is reported, no known number is given again. Each planted fault has to be caught.
+//! A ledger tracks the last manifest and which pages were written and discarded. After each crash, including crashes
+//! during an opening, no needed page is lost and no discarded one comes back. No byte is changed, no damage is
+//! reported, and no known number is reused. Each planted fault has to be caught.
 
 use std::collections::BTreeMap;
 
@@ -24,7 +24,7 @@ const STEPS: usize = 30;
 const LIVES: usize = 3;
 
 pub(super) fn settings(fault: Option<Fault>) -> SegmentSettings {
-    // Most segments take more than one write of this.
+    // Small enough that most segments take several writes.
     SegmentSettings { store: STORE, on_damage: OnDamage::Quarantine, write_bytes: 4096, seal: seal(fault) }
 }
 
@@ -32,9 +32,9 @@ type Pages = BTreeMap<PageRef, NewPage>;
 
 #[derive(Default)]
 struct Ledger {
-    /// Pages that have to be there.
+    /// Pages that must exist.
     durable: Pages,
-    /// Pages that may come back: discarded after the checkpoint, or of writes that failed.
+    /// Pages that may exist: discarded since the last checkpoint, or from failed writes.
     doubtful: Pages,
     transient: Pages,
     manifest: Manifest,
@@ -105,8 +105,7 @@ struct Run {
 }
 
 impl Run {
-    /// Runs lives one after the other, each ended by a crash; returns the crashes checked and the bytes of
-    /// holes.
+    /// Runs several lives, each ended by a crash; returns the number of crashes checked and the bytes of holes.
     fn run(seed: u64, fault: Option<Fault>) -> Result<(u64, u64), String> {
         let (random, ledger) = (Random(seed), Ledger::default());
         let mut run =
@@ -132,7 +131,7 @@ impl Run {
         Ok((run.points, run.hole_bytes))
     }
 
-    /// Pages that came back are needed again; the others may not come back later.
+    /// Takes over what the last crash kept: pages that came back are needed, and the others must stay gone.
     fn adopt(&mut self, facts: &[PageFacts]) {
         let mut all = std::mem::take(&mut self.ledger.durable);
         all.append(&mut self.ledger.doubtful);
@@ -163,7 +162,7 @@ impl Run {
             }
             _ => {}
         }
-        // Nothing crashed: whoever is there reads all.
+        // Without a crash all pages are readable.
         let pages = self.ledger.durable.iter().chain(&self.ledger.transient);
         for (page, expected) in pages {
             let read = segments.read(*page).map_err(|error| format!("lost: {error}"))?;

@@ -1,7 +1,7 @@
-//! Damage by the medium: every bit of a small segment, and thousands of places of a large one.
+//! Damage by the medium: every bit of a small segment, and thousands of places in a large one.
 //!
-//! No byte differs from the written one, and only damaged entries are lost. Each loss is reported, and a file
-//! that is set aside stays unchanged.
+//! No wrong byte is served, and only damaged entries are lost. Each loss is reported, and a file that is set aside
+//! stays unchanged.
 
 use std::ops::Range;
 
@@ -28,7 +28,7 @@ struct Sample {
     state: State,
     facts: Vec<PageFacts>,
     rows: Vec<Row>,
-    /// Every entry and its place, padding left out.
+    /// Every entry with its range in the file, without padding.
     entries: Vec<(PageRef, PageEntry, Range<usize>)>,
     len: usize,
     settings: SegmentSettings,
@@ -60,7 +60,7 @@ fn sample(page_count: u64, entry_count: u64, len: usize, fault: Option<Fault>) -
 }
 
 impl Sample {
-    /// Opens and reads all after this change within `range`; returns how many entries are lost.
+    /// Applies a change within `range`, then opens and reads everything; returns the number of lost entries.
     fn check(&self, range: &Range<usize>, change: impl FnOnce(&mut Vec<u8>)) -> Result<usize, String> {
         let mut state = self.state.clone();
         state.damage(NAME, change);
@@ -134,7 +134,7 @@ impl Sample {
         self.check(&(at..at + 1), |bytes| bytes[at] ^= 1 << (bit % 8))
     }
 
-    /// Applies random damage: a bit, a sector or block of zeros, a sector from elsewhere, or a lost end.
+    /// Applies random damage: a flipped bit, a zeroed sector or block, a sector from elsewhere, or a lost end.
     fn hurt(&self, random: &mut Random) -> Result<usize, String> {
         let size = [512, 4096][random.below(2)];
         let at = random.below(self.len / size) * size;
@@ -153,7 +153,7 @@ fn is_told(report: &SegmentReport, page: PageRef) -> bool {
     report.damaged.iter().any(|damaged| damaged.has_lost_count || damaged.lost.contains(&page.index()))
 }
 
-/// Tells whether the damage reaches both rows of a page.
+/// Whether the damage reaches both rows of a page.
 fn hits_both(row: &Row, range: &Range<usize>) -> bool {
     let places = [64 + row.facts.page.index() as usize * ROW_BYTES, row.offset as usize];
     places.into_iter().all(|at| at < range.end && range.start < at + ROW_BYTES)
@@ -224,7 +224,7 @@ fn a_page_whose_rows_are_both_lost_is_told() {
         Segments::open(disk.clone(), &settings, &Manifest::default()).expect("it is set aside");
     assert_eq!(left, [facts[0], facts[2]]);
     assert!(report.to_string().ends_with("2 pages are found, 1 is lost as a whole"), "{report}");
-    // Once nobody needs the others it stays set aside, and they do not come back.
+    // Once the other pages are discarded, the file stays set aside and they do not come back.
     left.iter().for_each(|facts| segments.discard(facts.page).expect("the disk is well"));
     let (_, left, _) = Segments::open(disk.clone(), &settings, &segments.manifest()).expect("it opens");
     assert_eq!((left, disk.state().names()), (vec![], vec![ASIDE.to_string()]));
@@ -235,7 +235,7 @@ fn what_a_shortened_segment_has_lost_is_told_when_it_is_opened() {
     let Sample { state, settings, rows, entries, .. } = sample(3, 4, 90, None);
     let segments = Segments::open(SimDisk::new(state.clone()), &settings, &Manifest::default());
     let manifest = segments.expect("the disk is well").0.manifest();
-    // In the second page only its first entry is left; the table tells of the last.
+    // The second page keeps only its first entry; the table knows the last one.
     let inside = entries[4].2.end;
     for (end, gone, found, lost, inside) in [
         (inside, vec![], 3, vec![], vec![(1, 3), (2, 4)]),
@@ -266,7 +266,7 @@ fn damage_of_the_table_is_refused_where_that_is_asked_for() {
     let settings = SegmentSettings { on_damage: OnDamage::Refuse, ..settings };
     let refused = Segments::open(disk.clone(), &settings, &Manifest::default()).map(|_| ());
     assert!(matches!(refused, Err(SegmentOpenError::Damaged(_))), "{refused:?}");
-    // By the name that it has.
+    // The report uses the current name.
     assert!(refused.expect_err("it is damaged").to_string().contains("in front of `segment-0000000000`:"));
     assert_eq!(disk.state().names(), [NAME], "nothing is changed");
 }
@@ -285,7 +285,7 @@ fn a_page_that_is_gone_is_not_told_of_as_lost() {
     let Sample { mut state, rows, settings, facts, .. } = sample(3, 5, 100, None);
     let segments = Segments::open(SimDisk::new(state.clone()), &settings, &Manifest::default());
     let mut manifest = segments.expect("the disk is well").0.manifest();
-    // The row of the second in the table, and the copy of it in front of the page.
+    // The second page's row in the table, and its copy in front of the page.
     state.damage(NAME, |bytes| {
         bytes[file::table_end(1) + 9] ^= 1;
         bytes[rows[1].offset as usize + 9] ^= 1;

@@ -12,12 +12,12 @@ use super::page::{self, NewPage};
 use super::row::{PageFacts, PageRef, ROW_BYTES, Row, RowPlacement};
 use super::settings::SegmentSettings;
 
-/// The event that a segment has to survive.
+/// Whether a segment has to survive a power cut.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Durability {
-    /// A power cut.
+    /// It survives a power cut.
     Durable,
-    /// None: the segment exists only because memory is short.
+    /// It need not survive; it only relieves memory.
     Transient,
 }
 
@@ -26,11 +26,11 @@ pub enum Durability {
 pub(crate) enum FileKind {
     /// A complete segment.
     Durable,
-    /// A segment of this run alone.
+    /// A segment that only this run uses.
     Transient,
     /// A segment that was never complete.
     New,
-    /// A damaged segment that is set aside; the pages that verify are served.
+    /// A damaged segment, set aside; pages that verify are served from it.
     Damaged,
 }
 
@@ -50,7 +50,7 @@ pub(crate) fn name(segment: u32, kind: FileKind) -> String {
     format!("segment-{segment:010}{}", kind.suffix())
 }
 
-/// Parses the name of a segment's file: number and kind.
+/// Parses the name of a segment's file into number and kind.
 pub(crate) fn parse_name(name: &str) -> Option<(u32, FileKind)> {
     let (digits, suffix) = name.strip_prefix("segment-")?.split_at_checked(10)?;
     if !digits.bytes().all(|byte| byte.is_ascii_digit()) {
@@ -61,7 +61,7 @@ pub(crate) fn parse_name(name: &str) -> Option<(u32, FileKind)> {
     Some((digits.parse().ok()?, kind))
 }
 
-/// Computes the place of each page in a segment.
+/// Computes the location of each page in a segment.
 pub(crate) fn layout(segment: u32, pages: &[NewPage]) -> io::Result<Vec<Row>> {
     if pages.is_empty() || pages.iter().any(|page| page.entries.is_empty()) {
         return Err(refusal("a page without entries cannot be written; leave it out"));
@@ -91,11 +91,11 @@ pub(crate) fn table_end(page_count: usize) -> usize {
     HEADER_BYTES + page_count * ROW_BYTES
 }
 
-/// A segment on its way to the disk, and the steps that are done.
+/// A segment being written, and the steps done so far.
 ///
 /// ```text
 /// Made -> Filled -> Synced -> Named -> Done
-///           └ a transient one ──────────┘
+///            └ a transient one ──────────┘
 /// ```
 #[derive(Debug)]
 pub(crate) struct SegmentFileWriter<F> {
@@ -211,7 +211,7 @@ fn fill(
     output.flush()
 }
 
-/// A buffer that makes few and large writes, one behind the other.
+/// Buffers output, so that the file is written in few large writes.
 struct Output<'a, F> {
     file: &'a F,
     settings: &'a SegmentSettings,

@@ -1,4 +1,4 @@
-//! The first 64 bytes of a segment; the table of its pages stands right behind.
+//! The first 64 bytes of a segment; the table of its pages follows.
 
 use std::fmt;
 
@@ -65,13 +65,13 @@ impl SegmentHeader {
             bytes[at..at + field.len()].copy_from_slice(field);
             at += field.len();
         }
-        // Without the store's seal, so that a file of another store is told from a damaged one.
+        // A plain checksum without the store's seal, so that another store's file is not mistaken for a damaged one.
         let sum = crc32c::crc32c(&bytes[..SUM_AT]);
         bytes[SUM_AT..].copy_from_slice(&sum.to_le_bytes());
         bytes
     }
 
-    /// Reads a header from the beginning of a file.
+    /// Decodes a header from the start of a file.
     pub fn decode(bytes: &[u8]) -> Result<SegmentHeader, SegmentHeaderError> {
         let head = bytes.first_chunk::<HEADER_BYTES>().ok_or(SegmentHeaderError::Damaged)?;
         let (covered, sum) = head.split_at(SUM_AT);

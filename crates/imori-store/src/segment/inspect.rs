@@ -1,4 +1,4 @@
-//! Inspects the file of a segment: reads its table, and the pages only where the table is damaged.
+//! Inspects a segment's file: reads its table, and its pages only if the table is damaged.
 
 use std::io;
 
@@ -18,10 +18,10 @@ use super::settings::SegmentSettings;
 /// The findings in one file.
 #[derive(Debug)]
 pub(super) struct TableInspection {
-    /// Rows by index; `None` where neither row of a page verifies, or the page is gone.
+    /// Rows by index; `None` if neither row of a page verifies, or the page is gone.
     pub(super) rows: Vec<Option<Row>>,
     lost: Vec<u32>,
-    /// Damage inside of pages, each with its owner: known only where the file was read whole.
+    /// Damage inside pages, with each page's owner; known only if the whole file was read.
     hurt: Vec<(u64, PageDamage)>,
     pub(super) is_whole: bool,
     has_lost_count: bool,
@@ -98,7 +98,7 @@ pub(super) fn inspect<D: Disk>(
     Ok(TableInspection { hurt, ..TableInspection::new(header, rows, is_whole) })
 }
 
-/// The damage inside of pages of a file that was read whole.
+/// Damage inside the pages of a file that was read whole.
 fn hurt_in(bytes: &[u8], settings: &SegmentSettings, rows: &[Option<Row>]) -> Vec<(u64, PageDamage)> {
     let damage = |row: &Row| {
         let damage = page::decode_lsns(bytes_of(bytes, row), row, settings.seal).damage;
@@ -107,7 +107,7 @@ fn hurt_in(bytes: &[u8], settings: &SegmentSettings, rows: &[Option<Row>]) -> Ve
     rows.iter().flatten().filter_map(damage).collect()
 }
 
-/// The bytes of a page that exist.
+/// The part of a page's bytes that exists.
 pub(super) fn bytes_of<'a>(bytes: &'a [u8], row: &Row) -> &'a [u8] {
     let place = |at| usize::try_from(at).unwrap_or(usize::MAX).min(bytes.len());
     bytes.get(place(row.offset)..place(row.end())).unwrap_or_default()
@@ -146,7 +146,7 @@ fn header(
         Err(SegmentHeaderError::Version(version)) => {
             Err(SegmentOpenError::Version { name: name.to_string(), version })
         }
-        // Under the name of another segment it says nothing of this one.
+        // The header of another segment says nothing about this one.
         header => Ok(header.ok().filter(|header| header.segment == segment)),
     }
 }

@@ -1,25 +1,25 @@
-//! The manifest of segments, which a checkpoint remembers.
+//! The manifest of segments, which a checkpoint stores.
 
-/// All durable segments at one moment. A checkpoint keeps the manifest, and the next opening reads it.
+/// All durable segments at one moment. A checkpoint stores the manifest, and the next opening reads it.
 ///
-/// The manifest of a new store is empty: then every segment counts as newer than the checkpoint.
+/// The manifest of a new store is empty: every segment counts as newer than the checkpoint.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Manifest {
     /// Segments with this number or above are newer than the manifest. A lower one that is not listed is
     /// gone, even if a crash brought its file back.
     pub next_segment: u32,
-    /// Entries by rising number of the segment.
+    /// Entries in order of segment number.
     pub segments: Vec<ManifestEntry>,
 }
 
 /// One segment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ManifestEntry {
-    /// Number of the segment, never given twice.
+    /// Number of the segment; never reused.
     pub segment: u32,
-    /// Number of pages that were written to the segment.
+    /// Number of pages written to the segment.
     pub page_count: u32,
-    /// Indexes of the pages that are no longer needed, or are lost to damage, rising.
+    /// Indexes of pages that are no longer needed or lost to damage, sorted.
     pub gone: Vec<u32>,
 }
 
@@ -31,25 +31,25 @@ impl ManifestEntry {
 }
 
 impl Manifest {
-    /// The segment of this number, if it is listed.
+    /// The entry of a segment, if it is listed.
     #[must_use]
     pub fn segment(&self, segment: u32) -> Option<&ManifestEntry> {
         let at = self.segments.binary_search_by_key(&segment, |listed| listed.segment).ok()?;
         self.segments.get(at)
     }
 
-    /// Tells whether the segment of this number was gone already.
+    /// Whether a segment was already gone at the checkpoint.
     #[must_use]
     pub fn is_gone(&self, segment: u32) -> bool {
         segment < self.next_segment && self.segment(segment).is_none()
     }
 
-    /// The segments of which a page is needed.
+    /// The segments with a needed page.
     pub fn needed(&self) -> impl Iterator<Item = &ManifestEntry> {
         self.segments.iter().filter(|listed| listed.needed_count() > 0)
     }
 
-    /// Tells whether this page of a listed segment is gone.
+    /// Whether a page of a listed segment is gone.
     #[must_use]
     pub fn has_gone(&self, segment: u32, index: u32) -> bool {
         self.segment(segment).is_some_and(|listed| listed.gone.binary_search(&index).is_ok())

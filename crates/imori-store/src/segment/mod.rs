@@ -1,8 +1,8 @@
-//! Segments: immutable files of pages, each page the entries of one queue at one priority.
+//! Segments: immutable files of pages, each with entries of one queue and one priority.
 //!
-//! Entries get there when they are unsettled while their journal file is to be reused, or when a queue
-//! outgrows its memory. A segment is written under a temporary name, synced and renamed. Without a needed
-//! page it is removed. Entries are not interpreted.
+//! Entries move here if they are unsettled when their journal file is to be reused, or if a queue outgrows its
+//! memory. A segment is written under a temporary name, synced and renamed, and removed once no page is needed.
+//! Entries are not interpreted.
 
 mod segments;
 mod verify;

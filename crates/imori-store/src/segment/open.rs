@@ -1,7 +1,7 @@
-//! Finds the segments of a folder, by their tables and by the manifest of a checkpoint.
+//! Finds the segments of a folder by their tables and the manifest of a checkpoint.
 //!
-//! A segment with damage in front of its pages is set aside by renaming, and is served from there. Its pages
-//! keep their places, so that the manifest stays true, and no write can be cut off.
+//! A segment with damage in its header or table is set aside by renaming, and served from there. Its pages keep their
+//! locations, so the manifest stays valid and no interrupted copy is possible.
 
 use std::collections::BTreeMap;
 use std::time::Instant;
@@ -26,7 +26,7 @@ pub(crate) struct FoundSegments {
     pub(crate) report: SegmentReport,
 }
 
-/// Finds the segments of a folder. Files that a crash left behind, and segments that are gone, are removed.
+/// Finds the segments of a folder. Removes files that a crash left behind, and segments that are gone.
 pub(crate) fn find<D: Disk>(
     disk: &D,
     settings: &SegmentSettings,
@@ -48,7 +48,7 @@ pub(crate) fn find<D: Disk>(
             continue;
         };
         if manifest.is_gone(number) && !planted.has(Fault::SegmentComesBack) {
-            // What was set aside stays until somebody who inspection at it removes it.
+            // A file that was set aside stays until an operator who has inspected it removes it.
             if kind != FileKind::Damaged {
                 report.gone += 1;
                 removed.push(name);
@@ -91,7 +91,7 @@ pub(crate) fn find<D: Disk>(
     Ok(found)
 }
 
-/// The missing segments that the manifest needs.
+/// Missing segments that the manifest needs.
 pub(super) fn absent(manifest: &Manifest, is_there: impl Fn(u32) -> bool) -> Vec<AbsentSegment> {
     let absent = manifest.needed().filter(|listed| !is_there(listed.segment)).map(|listed| AbsentSegment {
         segment: listed.segment,

@@ -24,13 +24,13 @@ pub enum SegmentOpenError {
         /// Version of the file.
         version: u32,
     },
-    /// There is damage, or a segment is missing, and the settings refuse to open the store then. Nothing was
+    /// There is damage or a missing segment, and the settings refuse to open the store in that case. Nothing was
     /// changed.
     Damaged(Box<SegmentReport>),
 }
 
 impl SegmentOpenError {
-    /// Adds the names of the owners of damaged pages, as far as `name` knows them.
+    /// Adds the names of damaged pages' owners, as far as `name` knows them.
     #[must_use]
     pub fn naming_owners(mut self, name: impl Fn(u64) -> Option<String>) -> SegmentOpenError {
         if let SegmentOpenError::Damaged(report) = &mut self {

@@ -1,9 +1,8 @@
 //! A page: its row, then its entries.
 //!
-//! An entry is `len u32, payload sum u32, sequence u64, lsn u64, sum u32` and the payload. Numbers are little
-//! endian, and entries are aligned to 8 bytes. The sum covers the fields before it, the page and the offset,
-//! so that an entry verifies nowhere else. A damaged entry is lost alone: the next is searched for at every
-//! step of 8.
+//! An entry is `len u32, payload sum u32, sequence u64, lsn u64, sum u32` and the payload, little endian and aligned
+//! to 8 bytes. The sum covers the fields before it, the page and the offset, so that an entry verifies nowhere else.
+//! A damaged entry does not affect others: the next one is searched for at every multiple of 8.
 
 use std::fmt;
 use std::ops::Range;
@@ -21,32 +20,32 @@ const HEAD_BYTES: usize = 28;
 const SUM_AT: usize = HEAD_BYTES - 4;
 const ALIGN_BYTES: usize = 8;
 
-/// One entry of a page: the record of a message, by its number. The payload is not interpreted.
+/// One entry of a page: a message's record. The payload is not interpreted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PageEntry {
     /// Number of the record.
     pub lsn: Lsn,
     /// Position in the order of the queue.
     pub sequence: u64,
-    /// Payload of the record. After a read it shares the memory of its whole page.
+    /// Payload of the record. After a read it shares the memory of the whole page.
     pub payload: Bytes,
 }
 
 /// A page to write.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewPage {
-    /// Owner of the entries: a durable queue, or a queue of this run if the segment is transient.
+    /// Owner of the entries: a durable queue, or a queue of this run in a transient segment.
     pub owner: u64,
     /// Priority of the entries.
     pub level: u8,
-    /// The entries, at least one.
+    /// The entries; at least one.
     pub entries: Vec<PageEntry>,
 }
 
-/// A page that was read.
+/// A page after reading.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Page<T = PageEntry> {
-    /// Entries that verify, in the order in which they were written.
+    /// Entries that verify, in the order written.
     pub entries: Vec<T>,
     /// The damage, if there is any.
     pub damage: Option<PageDamage>,
@@ -59,7 +58,7 @@ pub struct PageDamage {
     pub page: PageRef,
     /// Number of lost entries; 0 if only the copy of the row is damaged.
     pub lost: u32,
-    /// Ranges that contain the numbers of the lost entries. They are wider where the number itself is lost.
+    /// Ranges that contain the LSNs of the lost entries; wider than the loss if a lost LSN is unknown.
     pub lsns: Vec<LsnRange>,
 }
 
@@ -87,19 +86,19 @@ pub fn entry_bytes(len: usize) -> usize {
 }
 
 impl NewPage {
-    /// Bytes of the page in a segment, alignment of the next page included.
+    /// Bytes of the page in a segment, including the alignment of the next page.
     #[must_use]
     pub fn encoded_bytes(&self) -> u64 {
         page_bytes(&self.entries).next_multiple_of(PAGE_ALIGN_BYTES as u64)
     }
 }
 
-/// Length of a page in bytes, alignment of the next one left out.
+/// Length of a page in bytes, without the alignment of the next one.
 pub(crate) fn page_bytes(entries: &[PageEntry]) -> u64 {
     ROW_BYTES as u64 + entries.iter().map(|entry| entry_bytes(entry.payload.len()) as u64).sum::<u64>()
 }
 
-/// Writes a page piece by piece, alignment of the next one left out.
+/// Encodes a page piece by piece, without the alignment of the next one.
 pub fn encode<E>(
     entries: &[PageEntry],
     row: &Row,
@@ -126,7 +125,7 @@ pub fn encode<E>(
     Ok(())
 }
 
-/// Decodes the page that `row` describes from the `bytes` that exist of it.
+/// Decodes the page described by `row` from those of its `bytes` that exist.
 #[must_use]
 pub fn decode(bytes: &Bytes, row: &Row, seal: Seal) -> Page {
     let mut entries = Vec::with_capacity(row.capacity(bytes.len()));
@@ -136,7 +135,7 @@ pub fn decode(bytes: &Bytes, row: &Row, seal: Seal) -> Page {
     Page { entries, damage }
 }
 
-/// Decodes the numbers of all entries of a page that verify as a whole.
+/// Decodes the LSNs of all entries that verify completely.
 pub(crate) fn decode_lsns(bytes: &[u8], row: &Row, seal: Seal) -> Page<Lsn> {
     let mut entries = Vec::with_capacity(row.capacity(bytes.len()));
     let damage = walk(bytes, row, seal, |head, _| entries.push(head.lsn));
@@ -170,7 +169,7 @@ pub(crate) fn places<'a>(
 }
 
 impl Row {
-    /// Expected number of entries, bounded by what so many bytes can hold.
+    /// Expected number of entries, bounded by what `bytes` bytes can hold.
     fn capacity(&self, bytes: usize) -> usize {
         bytes.div_ceil(HEAD_BYTES).min(self.facts.count as usize)
     }
@@ -183,7 +182,7 @@ struct EntryHeader {
     payload: Range<usize>,
 }
 
-/// Visits every entry that verifies, and returns the damage.
+/// Calls `found` for every entry that verifies, and returns the damage.
 fn walk(
     bytes: &[u8],
     row: &Row,
@@ -218,13 +217,13 @@ fn walk(
         lost.begin(last);
     }
     lost.end(None);
-    // The copy of the row is not needed here, but it may be when the table is damaged one day.
+    // The row's copy is not needed here, but it would be if the table were damaged later.
     let has_row = Row::decode(bytes, seal, RowPlacement::Page).as_ref() == Some(row);
     let is_damaged = verified < count || !has_row;
     is_damaged.then(|| PageDamage { page, lost: count - verified, lsns: lost.lsns(row) })
 }
 
-/// The header of the entry at this offset, if header and payload exist.
+/// Decodes the entry header at this offset, if it verifies.
 fn head(bytes: &[u8], at: usize, page: PageRef, seal: Seal) -> Option<EntryHeader> {
     let head = bytes.get(at..)?.first_chunk::<HEAD_BYTES>()?;
     let (covered, sum) = head.split_at(SUM_AT);
@@ -236,7 +235,7 @@ fn head(bytes: &[u8], at: usize, page: PageRef, seal: Seal) -> Option<EntryHeade
     let (sequence, rest) = rest.split_first_chunk::<8>()?;
     let (lsn, _) = rest.split_first_chunk::<8>()?;
     let begin = at + HEAD_BYTES;
-    // Where the file is cut off, so is the payload, which does not verify then.
+    // In a truncated file the payload is shorter and fails its checksum.
     let end = begin.saturating_add(u32::from_le_bytes(*len) as usize).min(bytes.len());
     let (lsn, sequence) = (Lsn(u64::from_le_bytes(*lsn)), u64::from_le_bytes(*sequence));
     Some(EntryHeader { lsn, sequence, payload_sum: u32::from_le_bytes(*payload_sum), payload: begin..end })
@@ -261,13 +260,13 @@ fn payload_sum(seal: Seal, payload: &[u8]) -> u32 {
     }
 }
 
-/// Lost numbers: those of known entries, and the gaps around unknown ones.
+/// Collects lost LSNs: of entries with a known header, and of gaps without one.
 #[derive(Default)]
 struct Lost {
-    /// Entries whose header verifies and whose payload does not.
+    /// Entries whose header verifies but not their payload.
     known: u32,
     exact: Vec<LsnRange>,
-    /// The numbers before and behind each gap without a verified header.
+    /// The LSNs before and after each gap without a verified header.
     gaps: Vec<(Option<Lsn>, Option<Lsn>)>,
     open: Option<Option<Lsn>>,
 }

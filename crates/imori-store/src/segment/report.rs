@@ -1,14 +1,14 @@
-//! The findings of an opening of segments, in words.
+//! The report of opening segments.
 
 use std::fmt;
 use std::time::Duration;
 
 use super::page::PageDamage;
 
-/// A segment with a damaged header or table, or one that is cut off.
+/// A segment with a damaged header or table, or a truncated one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DamagedSegment {
-    /// The name of its file as it was found.
+    /// The file's name before it was set aside.
     pub name: String,
     /// The segment was set aside earlier.
     pub is_known: bool,
@@ -16,7 +16,7 @@ pub struct DamagedSegment {
     pub page_count: u32,
     /// Indexes of pages without a row that verifies, as far as the number of pages is known.
     pub lost: Vec<u32>,
-    /// The number of pages is unknown.
+    /// Whether the number of pages is unknown.
     pub has_lost_count: bool,
 }
 
@@ -34,49 +34,49 @@ pub struct AbsentSegment {
 /// A page with damage.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DamagedPage {
-    /// The name of its segment.
+    /// The name of its segment's file.
     pub name: String,
     /// Owner of the entries.
     pub owner: u64,
     /// Name of the owner, if known.
     pub owner_name: Option<String>,
-    /// The page is no longer needed.
+    /// Whether the page is no longer needed.
     pub is_gone: bool,
     /// The damage.
     pub damage: PageDamage,
 }
 
-/// The findings in a folder of segments.
+/// The report on a folder of segments.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SegmentReport {
     /// Number of segments.
     pub segment_count: usize,
     /// Number of served pages.
     pub page_count: usize,
-    /// Number of incomplete files that are removed.
+    /// Number of incomplete files, which are removed.
     pub unfinished: usize,
     /// Number of transient files of an earlier run, which are removed.
     pub transient: usize,
-    /// Number of segments that the manifest knows as gone, which are removed.
+    /// Number of segments that the manifest lists as gone, which are removed.
     pub gone: usize,
-    /// Segments lost with all their pages: a segment is removed only after a checkpoint knows it as gone.
+    /// Missing segments with needed pages; a segment is removed only after a checkpoint lists it as gone.
     pub absent: Vec<AbsentSegment>,
-    /// Segments with damage in front of their pages.
+    /// Segments with a damaged header or table.
     pub damaged: Vec<DamagedSegment>,
-    /// Damage inside of the pages of those; an opening does not read other pages.
+    /// Damage inside the pages of those; other pages are not read.
     pub pages: Vec<DamagedPage>,
     /// Duration of the opening.
     pub took: Duration,
 }
 
 impl SegmentReport {
-    /// Tells whether something is damaged or missing.
+    /// Whether something is damaged or missing.
     #[must_use]
     pub fn is_damaged(&self) -> bool {
         !self.damaged.is_empty() || !self.absent.is_empty()
     }
 
-    /// Describes each new damage in words.
+    /// Describes each new finding of damage.
     #[must_use]
     pub fn findings(&self) -> Vec<String> {
         let new = || self.damaged.iter().filter(|segment| !segment.is_known);
@@ -85,7 +85,7 @@ impl SegmentReport {
         new().map(ToString::to_string).chain(pages.map(ToString::to_string)).chain(absent).collect()
     }
 
-    /// Sets the names of the owners of damaged pages, as far as `name` knows them.
+    /// Sets the names of damaged pages' owners, as far as `name` knows them.
     pub fn name_owners(&mut self, name: impl Fn(u64) -> Option<String>) {
         self.pages.iter_mut().for_each(|page| page.owner_name = name(page.owner));
     }

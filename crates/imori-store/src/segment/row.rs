@@ -1,7 +1,7 @@
-//! The facts of a page: a row of 72 bytes in the segment's table, and a copy before the page.
+//! The facts of a page: a row of 72 bytes in the segment's table, and a copy in front of the page.
 //!
-//! The table serves an opening; the copy finds a page whose row in the table is damaged. A row names the
-//! place it belongs to, and its checksum covers that place and which of the two it is.
+//! The table serves openings; the copy finds a page if its row in the table is damaged. A row names its page, and its
+//! checksum also covers which of the two copies it is.
 
 use crate::limits::PAGE_ALIGN_BYTES;
 use crate::lsn::Lsn;
@@ -58,38 +58,38 @@ pub struct PageFacts {
     pub first_sequence: u64,
     /// The highest sequence.
     pub last_sequence: u64,
-    /// The lowest number.
+    /// The lowest LSN.
     pub first: Lsn,
-    /// The highest number.
+    /// The highest LSN.
     pub last: Lsn,
 }
 
-/// The two places of a row.
+/// The two copies of a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RowPlacement {
     /// In the table of the segment.
     Table = 1,
-    /// Before its page.
+    /// In front of its page.
     Page = 2,
 }
 
-/// The facts of a page, and the place of its bytes.
+/// The facts of a page, and the location of its bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Row {
-    /// The facts, which the owner of the page gets.
+    /// The facts, as given to the owner of the page.
     pub facts: PageFacts,
-    /// Number of pages of the segment, in case the header is lost.
+    /// Number of pages in the segment, in case its header is lost.
     pub page_count: u16,
-    /// The numbers of the entries rise, so that neighbours bound the number of a lost entry.
+    /// Whether LSNs rise from entry to entry, so that neighbours bound the LSN of a lost entry.
     pub rises: bool,
     /// Offset in the file, a multiple of [`PAGE_ALIGN_BYTES`].
     pub offset: u64,
-    /// Length in bytes, the row included and the alignment of the next page left out.
+    /// Length in bytes with the row, without the alignment of the next page.
     pub len: u32,
 }
 
 impl Row {
-    /// Encodes the row for this place.
+    /// Encodes the row for one of its two copies.
     #[must_use]
     pub fn encode(&self, seal: Seal, place: RowPlacement) -> [u8; ROW_BYTES] {
         let mut bytes = [0; ROW_BYTES];
@@ -121,7 +121,7 @@ impl Row {
         bytes
     }
 
-    /// Decodes a row at the beginning of `bytes`, if it verifies and belongs to this place.
+    /// Decodes a row at the start of `bytes`, if it verifies as this copy.
     #[must_use]
     pub fn decode(bytes: &[u8], seal: Seal, place: RowPlacement) -> Option<Row> {
         let covered = bytes.get(..SUM_AT)?;
@@ -162,7 +162,7 @@ impl Row {
         is_known.then_some(Row { facts, page_count, rises, offset, len })
     }
 
-    /// Offset of the end of the page, before the alignment of the next one.
+    /// Offset of the page's end, before the alignment of the next one.
     #[must_use]
     pub fn end(&self) -> u64 {
         self.offset + u64::from(self.len)

@@ -1,4 +1,4 @@
-//! One segment in memory: the places of its pages, and which are still needed.
+//! One segment in memory: the locations of its pages, and which are still needed.
 
 use std::ops::Range;
 
@@ -15,7 +15,7 @@ pub(crate) struct Segment {
     pub(crate) kind: FileKind,
     pages: Vec<Option<Row>>,
     live: usize,
-    /// Number of needed pages when holes were punched last.
+    /// Number of needed pages when holes were last punched.
     punched_at: Option<usize>,
 }
 
@@ -37,16 +37,15 @@ impl Segment {
         self.live -= usize::from(page.and_then(Option::take).is_some());
     }
 
-    /// Tells whether no page is needed any more.
+    /// Whether no page is needed any more.
     pub(crate) fn is_gone(&self) -> bool {
         self.live == 0
     }
 
-    /// The unneeded parts of the file in whole blocks, some of them empty. None where holes were punched
-    /// already.
+    /// Unneeded parts of the file in whole blocks, some of them empty. Empty if holes were already punched there.
     pub(crate) fn unneeded(&mut self, planted: Planted) -> Vec<Range<u64>> {
         let is_new = self.live < self.pages.len() && self.punched_at != Some(self.live);
-        // What is damaged stays as it is, for whoever looks at it.
+        // Damaged segments stay unchanged, so that an operator can inspect them.
         if !is_new || self.kind == FileKind::Damaged {
             return Vec::new();
         }
@@ -56,7 +55,7 @@ impl Segment {
         let from = |at: u64| if is_outward { at / block * block } else { at.next_multiple_of(block) };
         let mut parts = Vec::new();
         let mut at = file::table_end(self.pages.len()) as u64;
-        // Behind the last one it is not known here where the file ends.
+        // The end of the file is not known here.
         for row in self.pages.iter().flatten() {
             parts.push(from(at)..row.offset / block * block);
             at = row.end();
@@ -65,7 +64,7 @@ impl Segment {
         parts
     }
 
-    /// The facts of all pages that are needed.
+    /// The facts of all needed pages.
     pub(crate) fn facts(&self) -> impl Iterator<Item = PageFacts> {
         self.pages.iter().flatten().map(|row| row.facts)
     }

@@ -1,8 +1,8 @@
 //! All segments of a store: one thread writes and discards, any thread reads.
 //!
-//! No lock is held while the disk works. A page is read by one read from a file that is opened for it: cheap
-//! beside the read, and nothing to count or close. Absent: which page to read or write, and compaction. Space
-//! between needed pages is given back by holes instead.
+//! No lock is held during disk operations. A read opens the file anew, which is cheap compared with the read and
+//! leaves nothing to count or close. Not done here: choosing which pages to read or write, and compaction. Punched
+//! holes free the space between needed pages instead.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -68,11 +68,11 @@ pub struct Segments<D> {
 struct State {
     segments: BTreeMap<u32, Segment>,
     next: u32,
-    /// Numbers of segments that are being written.
+    /// Segments being written.
     under_way: BTreeSet<u32>,
 }
 
-/// A segment that is being written.
+/// A segment being written.
 #[derive(Debug)]
 pub struct SegmentWriter<F> {
     file: SegmentFileWriter<F>,
@@ -82,10 +82,10 @@ pub struct SegmentWriter<F> {
 }
 
 impl<D: Disk> Segments<D> {
-    /// Opens the segments of a folder by the last manifest, and returns the needed pages.
+    /// Opens the segments of a folder with the last manifest, and returns the needed pages.
     ///
-    /// Unfinished, transient and gone segments are removed. Pages are not read. A record may be in the pages
-    /// of two segments, if its write failed or was cut off.
+    /// Removes unfinished, transient and gone segments, and does not read pages. A record may be in the pages of two
+    /// segments if a write of it failed or was interrupted.
     pub fn open(
         disk: D,
         settings: &SegmentSettings,
@@ -95,7 +95,7 @@ impl<D: Disk> Segments<D> {
         Segments::with_tables(disk, settings, tables, manifest)
     }
 
-    /// Opens segments whose tables were read before.
+    /// Opens segments from tables that were already read.
     pub fn with_tables(
         disk: D,
         settings: &SegmentSettings,
@@ -120,8 +120,8 @@ impl<D: Disk> Segments<D> {
         }
     }
 
-    /// Begins to write pages as one segment, in steps between which other work can go on. A writer must be
-    /// brought to its end or its error, or it counts as under way for ever.
+    /// Starts writing pages as one segment, in steps between which other work can be done. The writer must be driven
+    /// to its end or error, or the segment counts as being written forever.
     pub fn begin(&self, pages: &[NewPage], durability: Durability) -> io::Result<SegmentWriter<D::File>> {
         let segment = self.next()?;
         let made = file::layout(segment, pages).and_then(|rows| {
@@ -136,8 +136,8 @@ impl<D: Disk> Segments<D> {
         }
     }
 
-    /// Performs the next step: bytes, sync, rename, sync of the folder. Returns the pages after the last
-    /// step; after an error nothing is left to do.
+    /// Performs the next step: write, sync, rename, sync of the folder. Returns the pages after the last step; after
+    /// an error nothing is left to do.
     pub fn step(
         &self,
         writing: &mut SegmentWriter<D::File>,
@@ -161,24 +161,24 @@ impl<D: Disk> Segments<D> {
         Ok(Some(facts))
     }
 
-    /// Reads a page and verifies every entry; damage is returned beside the entries that verify.
+    /// Reads a page and verifies every entry; damage is returned along with the entries that verify.
     pub fn read(&self, page: PageRef) -> Result<Page, PageError> {
         let (row, bytes) = self.bytes(page)?;
         let read = page::decode(&Bytes::from(bytes), &row, self.settings.seal);
-        // What was discarded meanwhile may have been given back.
+        // If the page was discarded meanwhile, its space may be a hole.
         if read.damage.is_some() {
             self.place(page)?;
         }
         Ok(read)
     }
 
-    /// Reads the numbers of the entries that [`Segments::read`] would return.
+    /// Reads the LSNs of the entries that [`Segments::read`] would return.
     pub fn read_lsns(&self, page: PageRef) -> Result<Page<Lsn>, PageError> {
         let (row, bytes) = self.bytes(page)?;
         Ok(page::decode_lsns(&bytes, &row, self.settings.seal))
     }
 
-    /// The name of the file that holds a page, or held it.
+    /// The name of the file that holds or held a page.
     #[must_use]
     pub fn file_name(&self, page: PageRef) -> String {
         let state = self.lock();
@@ -186,16 +186,16 @@ impl<D: Disk> Segments<D> {
         file::name(page.segment(), kind)
     }
 
-    /// Marks a page as no longer needed; the file is removed with the last of its pages.
+    /// Marks a page as no longer needed; the file is removed with its last page.
     ///
-    /// After an error the file is still there and the segment is listed without pages, so that the next
-    /// opening removes it. Discarding a page twice is harmless.
+    /// After an error the file still exists and the segment is listed without pages, so the next opening removes it.
+    /// Discarding a page twice is harmless.
     pub fn discard(&self, page: PageRef) -> io::Result<()> {
         let mut state = self.lock();
         let Some(segment) = state.segments.get_mut(&page.segment()) else { return Ok(()) };
         segment.discard(page.index());
         let is_gone = segment.is_gone() || self.settings.seal.planted.has(Fault::RemoveWithFirstPage);
-        // A damaged segment stays, and stays listed, or its pages would be found again.
+        // A damaged segment stays listed, or its pages would be found again.
         if !is_gone || segment.kind == FileKind::Damaged {
             return Ok(());
         }
@@ -208,11 +208,10 @@ impl<D: Disk> Segments<D> {
         removed
     }
 
-    /// Punches holes where discarded pages stood in files that are still needed, and returns the bytes of all
-    /// holes. Unlike compaction that takes no room; a disk without holes is left as it is.
+    /// Punches holes over discarded pages in files that are still needed, and returns the bytes freed. Unlike
+    /// compaction this needs no space; a file system without holes is left as it is.
     ///
-    /// A later reader finds zeros there, so only pages that a durable checkpoint knows as gone may be
-    /// discarded.
+    /// Later readers find zeros there, so only pages that a durable checkpoint lists as gone may be discarded.
     pub fn punch_holes(&self) -> io::Result<u64> {
         let mut parts_of = Vec::new();
         for (number, segment) in &mut self.lock().segments {
@@ -251,7 +250,7 @@ impl<D: Disk> Segments<D> {
             true => None,
             false => state.under_way.first().copied(),
         };
-        // What is under way is not listed yet, so it must not count as older than this.
+        // A segment being written is not listed, so it must not count as older than this manifest.
         let next_segment = under_way.unwrap_or(state.next);
         let durable = state.segments.iter().filter(|(_, segment)| segment.kind != FileKind::Transient);
         let segments = durable.map(|(number, segment)| segment.manifest(*number)).collect();
@@ -280,7 +279,7 @@ impl<D: Disk> Segments<D> {
             inspect::read(&file, row.offset, usize::try_from(row.len).map_err(io::Error::other)?)
         };
         read().map(|bytes| (row, bytes)).map_err(|error| match (error.kind(), self.place(page)) {
-            // It was discarded after its place was inspection up.
+            // The page was discarded after its location was looked up.
             (io::ErrorKind::NotFound, Err(gone)) => gone,
             _ => PageError::Disk(error),
         })

@@ -1,7 +1,7 @@
 //! The tables of all segments in a folder, read once.
 //!
-//! They tell the journal which records were durable, whatever it shows itself. Then the segments are opened
-//! by the manifest in the journal's last checkpoint.
+//! They show which records of the journal were durable, whatever the journal itself shows. Later the segments are
+//! opened with the manifest in the journal's last checkpoint.
 
 use std::time::{Duration, Instant};
 
@@ -33,7 +33,7 @@ pub(super) struct SegmentFile {
 }
 
 impl Tables {
-    /// Reads all tables, those of gone segments included, and changes nothing.
+    /// Reads all tables, including those of gone segments, and changes nothing.
     ///
     /// # Errors
     ///
@@ -51,7 +51,7 @@ impl Tables {
         Ok(Tables { files, took: begin.elapsed() })
     }
 
-    /// The highest record in a durable page.
+    /// The highest LSN in a durable page.
     #[must_use]
     pub fn last_record(&self) -> Option<Lsn> {
         let durable = self.files.iter().filter(|file| file.kind != FileKind::Transient);

@@ -1,4 +1,4 @@
-//! Reads every segment whole, past the page cache, and changes nothing.
+//! Verifies every byte of every segment, past the page cache, and changes nothing.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -24,11 +24,11 @@ pub struct SegmentsInspection {
     pub segment_count: usize,
     /// Number of pages with a row that verifies.
     pub page_count: usize,
-    /// Number of unneeded pages that are holes.
+    /// Number of unneeded pages that have become holes.
     pub hole_count: usize,
     /// Number of entries that verify.
     pub entry_count: usize,
-    /// Segments with damage in front of their pages.
+    /// Segments with a damaged header or table.
     pub damaged: Vec<DamagedSegment>,
     /// Pages with damage inside.
     pub pages: Vec<DamagedPage>,
@@ -37,7 +37,7 @@ pub struct SegmentsInspection {
 }
 
 impl SegmentsInspection {
-    /// Number of damages to needed data.
+    /// Number of findings that concern needed data.
     #[must_use]
     pub fn damage_count(&self) -> usize {
         self.absent.len() + self.damaged.len() + self.pages.iter().filter(|page| !page.is_gone).count()
@@ -57,8 +57,8 @@ impl fmt::Display for SegmentsInspection {
     }
 }
 
-/// Verifies all durable segments of a store. Incomplete and transient files are left out. Gone pages are
-/// verified too, unless their space is a hole.
+/// Verifies all durable segments of a store. Skips incomplete and transient files. Also verifies gone pages, unless
+/// they have become holes.
 pub fn verify<D: Disk>(
     disk: &D,
     store: StoreId,
@@ -103,8 +103,8 @@ pub fn verify<D: Disk>(
     Ok(seen)
 }
 
-/// Tells whether a hole was punched under an unneeded page. Its extent depends on the pages around it, which
-/// may have gone since.
+/// Whether an unneeded page has become a hole. The extent of the hole depends on pages around it that may have been
+/// discarded since.
 fn is_hole(bytes: &[u8], begin: usize, end: usize) -> bool {
     let mut sectors = (begin / SECTOR_BYTES * SECTOR_BYTES..end).step_by(SECTOR_BYTES);
     sectors.any(|at| bytes.get(at..at + SECTOR_BYTES).is_some_and(|all| all.iter().all(|byte| *byte == 0)))

@@ -1,4 +1,4 @@
-//! Visits every piece of a segment, for an operator; nothing is judged.
+//! Visits every piece of a segment for an operator, without judging it.
 
 use std::io;
 
@@ -18,7 +18,7 @@ use super::settings::SegmentSettings;
 /// One piece of a segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SegmentPiece<'a> {
-    /// A header that does not verify, or of another version; nothing is read after it.
+    /// A header that does not verify or has another version; nothing after it is read.
     Header(SegmentHeaderError),
     /// A header of another store; its pages are not read.
     Foreign,
@@ -26,13 +26,13 @@ pub enum SegmentPiece<'a> {
     Page(&'a PageFacts),
     /// An entry that verifies.
     Entry(EntryLocation<'a>),
-    /// The damage of the page before.
+    /// The damage of the preceding page.
     Damage(&'a PageDamage),
-    /// No row of the page with this index verifies, so that its place is unknown.
+    /// No row of the page with this index verifies, so its location is unknown.
     Lost(u32),
 }
 
-/// The names of all durable segments, those set aside included.
+/// The names of all durable segments, including those set aside.
 ///
 /// # Errors
 ///

@@ -12,7 +12,7 @@ fn entry(lsn: u64, sequence: u64, payload: &[u8]) -> PageEntry {
     PageEntry { lsn: Lsn(lsn), sequence, payload: Bytes::copy_from_slice(payload) }
 }
 
-/// The row of a page of these, as far as reading one needs it.
+/// The row of a page with these entries, as far as reading it needs.
 fn row(entries: &[PageEntry]) -> Row {
     let lsns = || entries.iter().map(|entry| entry.lsn);
     let facts = PageFacts {
@@ -130,7 +130,7 @@ fn a_page_that_is_cut_off_gives_what_is_whole() {
     }
     for len in 0..bytes.len() {
         let page = decode(&Bytes::copy_from_slice(&bytes[..len]), &row(&entries), seal());
-        // What fills an entry up may be missing.
+        // An entry's padding may be missing.
         let whole = ends[1..].iter().zip(&entries).filter(|(end, entry)| {
             *end - entry_bytes(entry.payload.len()) + HEAD_BYTES + entry.payload.len() <= len
         });

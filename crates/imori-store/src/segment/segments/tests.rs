@@ -102,7 +102,7 @@ fn the_space_of_pages_that_went_is_given_back_while_others_stay() {
     for (gone, stays) in [(0..3, 3..12), (5..6, 6..12), (7..12, 6..7)] {
         gone.for_each(|index| segments.discard(facts[index].page).expect("the disk is well"));
         let hole_bytes = segments.punch_holes().expect("the disk is well");
-        // Also what was given back before is within it.
+        // Earlier holes are counted again.
         assert!(hole_bytes > 0 && hole_bytes.div_ceil(4096) == zeros(&disk) as u64, "{hole_bytes}");
         assert_eq!(segments.punch_holes().ok(), Some(0), "it was given back already");
         let manifest = segments.manifest();
@@ -113,7 +113,7 @@ fn the_space_of_pages_that_went_is_given_back_while_others_stay() {
             seen.to_string().ends_with(&format!(", the space of {count} pages more is given back")),
             "{seen}"
         );
-        // A crash may leave any of the blocks that were given back.
+        // A crash may restore any of the blocks under the holes.
         for seed in 0..40 {
             let left = SimDisk::new(disk.state().crash(&mut Random(seed)));
             let seen = verify(&left, settings(None).store, &manifest).expect("it can be inspection at");
@@ -124,7 +124,7 @@ fn the_space_of_pages_that_went_is_given_back_while_others_stay() {
                 assert!(read.damage.is_none() && read.entries == pages[index].entries);
             }
         }
-        // Without what the checkpoint says it is damage.
+        // Without the checkpoint's manifest the holes are damage.
         let seen =
             verify(&disk, settings(None).store, &Manifest::default()).expect("it can be inspection at");
         assert!(seen.damage_count() > 0);
@@ -190,7 +190,7 @@ fn what_cannot_be_a_segment_is_refused() {
     let (disk, empty) = (SimDisk::default(), NewPage { entries: Vec::new(), ..page(1, 1) });
     let segments = opened(&disk);
     let many = vec![page(1, 1); SEGMENT_PAGES_MAX + 1];
-    // One payload in several pages: a segment that is too large without as much memory.
+    // Shares one payload between entries, so that a segment can be too large without using as much memory.
     let payload = Bytes::from(vec![0; 64 << 20]);
     let large = PageEntry { payload, ..entry(1, 0) };
     let large = vec![NewPage { entries: vec![large], ..page(1, 1) }; 8];
@@ -210,7 +210,7 @@ fn what_cannot_be_a_segment_is_refused() {
     assert!(found == facts && report.damaged.is_empty(), "{report}");
 }
 
-/// A simulated disk that does something whenever a folder is synced.
+/// A simulated disk that calls a function whenever a folder is synced.
 struct Watched {
     disk: SimDisk,
     then: Arc<dyn Fn() + Send + Sync>,
@@ -280,7 +280,7 @@ fn readers_see_a_page_whole_or_gone_while_others_write_and_discard() {
             let (segments, newest, read, gone) = (&segments, &newest, &read, &gone);
             scope.spawn(move || {
                 let mut random = Random(reader);
-                // However late it begins, it looks once.
+                // Checks at least once, however late it starts.
                 let mut is_over = false;
                 while !is_over {
                     is_over = newest.load(Ordering::Acquire) >= SEGMENTS;
@@ -319,7 +319,7 @@ fn readers_see_a_page_whole_or_gone_while_others_write_and_discard() {
 
 #[test]
 fn a_page_that_a_thread_reads_may_be_discarded_under_it() {
-    // The place is inspection up, the file goes, and then it is opened.
+    // The location is looked up, then the file is removed, then it is opened.
     let disk = SimDisk::new(State::default());
     let segments = opened(&disk);
     let facts = segments.write(&[page(1, 1)], Durability::Durable).expect("the disk is well");
