@@ -45,7 +45,7 @@ pub(crate) const VERIFIER_THREADS_MAX: usize = 2;
 /// Logins that wait for such a thread, each with a password. More: the client is told to come again.
 pub(crate) const LOGINS_WAITING_MAX: usize = 1024;
 
-/// How long such a thread waits for another login before it ends.
+/// Logins that wait for such a thread, each with a password. More: the client is asked to try again later.
 pub(crate) const VERIFIER_IDLE_MAX: Duration = Duration::from_secs(10);
 
 /// How long the 19 MiB of a password check are kept for the next one. Shorter would allocate them again and again

@@ -413,7 +413,7 @@ impl Served {
         Some(self.task(cell, protocol, certificate))
     }
 
-    /// Creates the task of a connection whose protocol is known. Its login timeout runs since it was accepted.
+    /// Creates the task of a connection whose protocol is known. Its login timeout started when it was accepted.
     fn task(&self, cell: &Cell, protocol: ProtocolName, certificate: Option<Certificate>) -> Task {
         let ids = &self.ids;
         let is_loopback = cell.settings().config.insecure_dev || is_loopback(ids.source.ip());

@@ -206,8 +206,8 @@ impl SocketTurn<'_, '_> {
         self.decode(room.get_mut(..bytes).unwrap_or_default(), was_full)
     }
 
-    /// Decodes WebSocket frames in place. A client that breaks the protocol is told after everything already queued
-    /// for it.
+    /// Decodes WebSocket frames in place. If a client breaks the protocol, the output queued for it is written before
+    /// its connection ends.
     fn decode(&mut self, bytes: &mut [u8], was_full: bool) -> Poll<usize> {
         if bytes.is_empty() {
             return Poll::Ready(0);
