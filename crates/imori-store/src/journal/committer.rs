@@ -1,4 +1,4 @@
-//! The threads of a journal: one commits, one keeps files ready.
+//! The threads of a journal: one commits records, one keeps files ready.
 //!
 //! The committer takes everything queued, writes it in one call, syncs once and releases it. There
 //! is no timer: records that arrive meanwhile form the next batch. After a failed write or sync
@@ -146,7 +146,7 @@ impl<D: Disk> Committer<D> {
         self.shared.append(Admitted::group(records, self.shared.file_bytes)?)
     }
 
-    /// Queues a checkpoint. Once durable, it frees each file without a record at or above `floor`.
+    /// Queues a checkpoint. Once durable, it frees each file whose records are all below `floor`.
     pub fn append_checkpoint(&self, floor: Lsn, payload: &[u8]) -> Result<Lsn, AppendError> {
         let mut bytes = BytesMut::with_capacity(8 + payload.len());
         bytes.put_u64_le(floor.0);
@@ -162,7 +162,7 @@ impl<D: Disk> Committer<D> {
         self.shared.queued_bytes.load(Ordering::Relaxed)
     }
 
-    /// The number of the next record.
+    /// The LSN of the next record.
     #[must_use]
     pub fn next_lsn(&self) -> Lsn {
         self.shared.lock().intake.next_lsn()
@@ -266,7 +266,7 @@ impl<D: Disk> Committer<D> {
     }
 }
 
-/// Ends the threads as [`Committer::finish`] does.
+/// Ends the threads like [`Committer::finish`].
 impl<D: Disk> Drop for Committer<D> {
     fn drop(&mut self) {
         self.finish();
@@ -338,7 +338,7 @@ impl<D: Disk> Shared<D> {
         journal.take_batch()
     }
 
-    /// Waits until the condition holds; `None` if the journal is poisoned.
+    /// Waits until `is_so` holds; `None` if the journal is poisoned.
     fn wait(&self, mut is_so: impl FnMut(&mut State<D::File>) -> bool) -> Option<()> {
         let mut state = self.lock();
         loop {

@@ -180,7 +180,7 @@ impl Run {
         Ok(())
     }
 
-    /// Performs one random step; false if the disk failed and the process ends.
+    /// Performs a random step; false if the disk failed and the process ends.
     fn step(&mut self, life: &mut Life) -> Result<bool, String> {
         match self.random.below(9) {
             0..4 => self.append(&mut life.intake),

@@ -10,7 +10,7 @@ use crate::records::journal_file;
 /// and the free space below which publishers are stopped.
 const FILES_BESIDE: u64 = 1 + READY_FILES as u64 + SPACE_HIGH_FILES;
 
-/// The bytes that a journal needs of a disk, and the bytes available to it.
+/// Bytes that a journal needs, and bytes available to it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DiskRoom {
     /// The bytes of all journal files, plus the reserve left to others.

@@ -1,4 +1,4 @@
-//! Tests of the pool on a disk without space: which errors it waits out, and which are failures.
+//! Tests of the pool on a full disk: which errors it waits for, and which are failures.
 
 use std::io;
 

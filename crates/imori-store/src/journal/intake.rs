@@ -36,7 +36,7 @@ pub enum AppendError {
         /// The bytes that a file has room for.
         bytes_max: usize,
     },
-    /// A write or sync failed; this journal never promises anything again.
+    /// A write or sync failed; this journal releases nothing more.
     Poisoned,
 }
 
@@ -131,7 +131,7 @@ impl Intake {
         Ok(LsnRange { first, last: Lsn(self.next.0 - 1) })
     }
 
-    /// The number of the next record.
+    /// The LSN of the next record.
     #[must_use]
     pub fn next_lsn(&self) -> Lsn {
         self.next

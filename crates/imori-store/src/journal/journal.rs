@@ -25,7 +25,7 @@ use crate::settings::Settings;
 /// The result of syncing a batch.
 #[derive(Debug)]
 pub struct Released<F> {
-    /// All records up to this one are durable.
+    /// All records through this LSN are durable.
     pub through: Lsn,
     /// Files that a durable checkpoint no longer needs.
     pub freed: Vec<JournalFile<F>>,
@@ -80,7 +80,7 @@ struct Flight {
 }
 
 impl<F: DiskFile> Journal<F> {
-    /// A journal with nothing to write; `live` holds sealed files, each with its highest number.
+    /// A journal with nothing to write; `live` has the sealed files with the highest LSN of each.
     pub(crate) fn new(settings: Settings, live: Vec<(JournalFile<F>, Lsn)>) -> Journal<F> {
         let live = live.into_iter().map(|(file, last)| Live { file, last, end: 0 }).collect();
         let (staged, under_way, buffer) = (VecDeque::new(), UnderWay::Nothing, Vec::new());
@@ -142,8 +142,7 @@ impl<F: DiskFile> Journal<F> {
         true
     }
 
-    /// Takes and encodes the next batch. `None` if nothing is staged, the file has no room, or a batch is
-    /// under way.
+    /// Takes and encodes the next batch. `None` if nothing is staged, the file has no room, or a batch is in flight.
     pub fn take_batch(&mut self) -> Option<Batch<F>> {
         let (count, record_bytes) = self.fit(self.room(), BATCH_BYTES_GOAL);
         if count == 0 || !matches!(self.under_way, UnderWay::Nothing) {
@@ -206,7 +205,7 @@ impl<F: DiskFile> Journal<F> {
         self.live.len()
     }
 
-    /// The highest number in the oldest sealed file, if there is one.
+    /// The highest LSN in the oldest sealed file, if there is one.
     #[must_use]
     pub fn oldest_sealed(&self) -> Option<Lsn> {
         let is_sealed = self.live.len() > usize::from(self.has_active);
@@ -223,7 +222,7 @@ impl<F: DiskFile> Journal<F> {
         active.map_or(0, |live| live.file.bytes.saturating_sub(live.end))
     }
 
-    /// The size that the next file must have.
+    /// The size required of the next file.
     fn wanted(&self) -> FileRequest {
         let unit_bytes = batch_bytes(self.fit(usize::MAX, 0).1);
         let is_checkpoint = |entry: &Entry| entry.record.floor().is_some();
@@ -281,7 +280,7 @@ impl<F: DiskFile> Journal<F> {
 }
 
 impl<F: DiskFile> Batch<F> {
-    /// The numbers that the batch accounts for.
+    /// The LSNs that the batch accounts for.
     #[must_use]
     pub fn lsns(&self) -> LsnRange {
         self.lsns

@@ -66,20 +66,20 @@ impl From<io::Error> for OpenError {
 /// A journal that is ready for use.
 #[derive(Debug)]
 pub struct Opened<F> {
-    /// The end to which records are appended.
+    /// The end that records are appended to.
     pub intake: Intake,
     /// The side that forms batches of records.
     pub journal: Journal<F>,
-    /// The files for those batches.
+    /// The files for the batches.
     pub pool: Pool<F>,
-    /// The records and the report of recovery.
+    /// The recovered records and the report.
     pub recovered: Recovered,
 }
 
 /// A journal that is ready for use, and the messages that stayed in its files.
 pub type OpenedApart<F> = (Opened<F>, Messages<F>);
 
-/// Opens a journal with all of its records in memory, or creates one in an empty folder.
+/// Opens a journal with all records in memory, or creates one in an empty folder.
 pub fn open<D: Disk>(disk: &D, settings: &Settings) -> Result<Opened<D::File>, OpenError> {
     let (opened, messages) = open_apart(disk, settings)?;
     Ok(Opened { recovered: opened.recovered.with(&messages).map_err(RecoverError::Disk)?, ..opened })

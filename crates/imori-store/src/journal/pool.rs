@@ -18,7 +18,7 @@ use crate::planted::Fault;
 use crate::records::journal_file::{JournalFile, NEW, name};
 use crate::settings::Settings;
 
-/// Ready files, and free ones that can be made ready.
+/// Ready files, and free files that can be made ready.
 #[derive(Debug)]
 pub struct Pool<F> {
     settings: Settings,
@@ -42,7 +42,7 @@ pub struct Pool<F> {
     is_hopeless: bool,
 }
 
-/// The size that a requested file must have.
+/// The size required of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct FileRequest {
     /// The bytes of the next record or group, without the file's header.
@@ -52,7 +52,7 @@ pub(crate) struct FileRequest {
     pub(crate) freeing_bytes: Option<usize>,
 }
 
-/// One step that makes a file ready, or removes it.
+/// A step that makes a file ready or removes one.
 #[derive(Debug)]
 pub struct Job<F> {
     settings: Settings,
@@ -151,12 +151,12 @@ impl<F: DiskFile> Pool<F> {
         self.is_stalled() && self.is_hopeless
     }
 
-    /// Allows files to be created again, because there may be space.
+    /// Allows creating files again, because there may be space.
     pub fn retry(&mut self) {
         self.is_stalled = false;
     }
 
-    /// Allows one more try for the file that the journal waits for.
+    /// Allows another attempt at the file that the journal waits for.
     pub fn retry_urgently(&mut self) {
         (self.is_hopeless, self.may_be_small) = (false, true);
     }

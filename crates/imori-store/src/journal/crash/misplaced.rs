@@ -21,7 +21,7 @@ fn no_sector_of_a_journal_stands_for_another_in_silence() {
             }
             _ => message(number, 700),
         });
-        // Some batches have two records.
+        // Commits some batches with two records.
         if number % 5 != 0 {
             life.commit_all();
         }

@@ -145,7 +145,7 @@ fn numbers_that_others_have_are_not_given_again() {
     }
     let mut state = life.disk.state();
     for name in state.names() {
-        // The last of six.
+        // Damages the last of six records.
         state.damage(&name, |bytes| {
             if let Some(at) = bytes.windows(900).position(|bytes| bytes == [5; 900]) {
                 bytes[at] ^= 1;

@@ -148,7 +148,7 @@ fn a_full_disk_stalls_the_pool_until_there_is_space() {
     }
 }
 
-/// A pool in which files of these lengths are ready, in this order.
+/// A pool with ready files of these lengths, in this order.
 fn with_ready(lengths: &[usize]) -> Pool<SimFile> {
     let disk = SimDisk::default();
     let mut pool = Pool::new(settings(None), 1, 1);
