@@ -20,7 +20,7 @@ const MAGIC: [u8; 4] = *b"imba";
 pub struct BatchHeader {
     /// The generation of the file that the batch was written for.
     pub generation: u32,
-    /// The numbers that the batch accounts for.
+    /// The LSNs that the batch accounts for.
     pub lsns: LsnRange,
     /// The length in bytes, including this header and the pad.
     pub batch_bytes: usize,

@@ -21,7 +21,7 @@ pub(crate) fn name(number: u32) -> String {
     format!("journal-{number:010}")
 }
 
-/// Parses the name of a journal file: its number, and whether it has no suffix.
+/// Parses a journal file's name: its number, and whether it has no suffix.
 pub(crate) fn parse_name(name: &str) -> Option<(u32, bool)> {
     let rest = name.strip_prefix("journal-")?;
     let (digits, suffix) = rest.split_at_checked(10)?;

@@ -1,4 +1,4 @@
-//! Records, batches and journal files as bytes.
+//! Encoding of records, batches and journal files.
 //!
 //! Encoding and decoding only: `recovery/` reads and judges files, `journal/` writes them.
 

@@ -22,9 +22,9 @@ pub const FLAG_IN_GROUP: u8 = 1;
 /// The kind of a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RecordType {
-    /// The body of a message, once for all queues.
+    /// The body of a message, once for all its queues.
     Message = 1,
-    /// The queues that a message went to.
+    /// The queues that received a message.
     Enqueue = 2,
     /// The settlement of messages.
     Settle = 3,
