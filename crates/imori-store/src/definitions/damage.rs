@@ -10,17 +10,17 @@ pub(crate) const TABLES: usize = Table::ALL.len();
 /// A table of definitions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Table {
-    /// Namespaces.
+    /// Vhosts.
     Vhosts,
-    /// Named routing tables.
+    /// Exchanges.
     Exchanges,
     /// Queues.
     Queues,
     /// Bindings from a pattern to a target.
     Bindings,
-    /// Notes of the store's owner.
+    /// The store's own notes.
     Meta,
-    /// Objects of operators: users, permissions, policies, limits.
+    /// Operators' objects: users, permissions, policies, limits.
     Objects,
 }
 

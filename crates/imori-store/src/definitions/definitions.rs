@@ -28,16 +28,16 @@ const NEW: &str = "definitions.redb.new";
 /// The name of the repaired copy until the damaged file is set aside.
 const REPAIRED: &str = "definitions.redb.repaired";
 
-/// The expected content of a store that is opened.
+/// Whether the store had content before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PriorContent {
     /// The store is new.
     Nothing,
-    /// The store has content, and so had definitions.
+    /// The store has content, so it had definitions too.
     Definitions,
 }
 
-/// The findings of an inspection, which changes nothing.
+/// The findings of a read-only inspection.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DefinitionsInspection {
     /// The last journal number that was applied.
@@ -75,7 +75,7 @@ impl fmt::Debug for Definitions {
     }
 }
 
-/// Inspects a file without changing it; `None` if there is no file.
+/// Inspects a file without changing it; `None` if there is none.
 pub fn inspect<D: Disk>(disk: &D, store: StoreId) -> Result<Option<DefinitionsInspection>, DefinitionsError> {
     let names = disk.list()?;
     // A file that was being set aside when the process ended is not lost.
@@ -224,7 +224,7 @@ impl Definitions {
         Err(DefinitionsError::Damaged(Box::new(DefinitionsDamage { rows, ..DefinitionsDamage::default() })))
     }
 
-    /// Applies these changes and the journal number `through` durably, all or none.
+    /// Durably applies these changes and the LSN `through`, all or none.
     ///
     /// After an error the content on the device is unknown, so every later call fails too. After a
     /// lack of space the file can be [opened again](Definitions::reopened).
@@ -281,7 +281,7 @@ fn clear<D: Disk>(disk: &D) -> Result<(), DefinitionsError> {
     Ok(())
 }
 
-/// Creates a file with this content, and syncs the file and its name.
+/// Creates a file with this content, and syncs both file and name.
 fn make<D: Disk>(disk: &D, name: &str, store: StoreId, content: &Content) -> Result<(), DefinitionsError> {
     let database = redb_on(disk.create(name)?)?;
     contained("making it", || {

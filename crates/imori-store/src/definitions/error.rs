@@ -19,7 +19,7 @@ pub enum DefinitionsError {
     Foreign,
     /// The file has an unknown version.
     Version(u32),
-    /// Nothing can be read from the file.
+    /// The file cannot be read at all.
     Unreadable(String),
     /// The file is damaged, and the settings refuse to open it.
     Damaged(Box<DefinitionsDamage>),

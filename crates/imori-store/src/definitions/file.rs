@@ -15,7 +15,7 @@ use crate::limits::SECTOR_BYTES;
 
 const SECTOR: u64 = SECTOR_BYTES as u64;
 
-/// A file that redb may change.
+/// A file that redb may write.
 pub(crate) struct ChangedFile<F>(pub(crate) F);
 
 impl<F> fmt::Debug for ChangedFile<F> {
@@ -90,7 +90,7 @@ impl<F: DiskFile> SeenFile<F> {
         self.changed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// One sector as redb sees it.
+    /// A sector as redb sees it.
     fn sector(&self, changed: &Changed, number: u64) -> io::Result<[u8; SECTOR_BYTES]> {
         if let Some(sector) = changed.sectors.get(&number) {
             return Ok(*sector);

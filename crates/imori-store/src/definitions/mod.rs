@@ -1,4 +1,4 @@
-//! The store of definitions: declared vhosts, exchanges, queues and bindings, as of a checkpoint.
+//! The store of definitions: vhosts, exchanges, queues, bindings and operators' objects as of a checkpoint.
 //!
 //! They are rows of bytes in tables of `redb`, which are not interpreted here.
 

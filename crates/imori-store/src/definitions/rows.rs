@@ -12,7 +12,7 @@ use super::error::DefinitionsError;
 use crate::lsn::Lsn;
 use crate::seal::{Seal, StoreId};
 
-/// A row to set or to remove.
+/// A row to set or remove.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Change {
     /// Table of the row.
@@ -23,7 +23,7 @@ pub struct Change {
     pub value: Option<Bytes>,
 }
 
-/// A key and its value.
+/// A key and a value.
 pub type Row = (Vec<u8>, Vec<u8>);
 
 /// The version of the tables and their layout, not counting the values.
@@ -238,7 +238,7 @@ fn sealed(store: StoreId, table: &str, key: &[u8], value: &[u8]) -> Vec<u8> {
     [&sum, value].concat()
 }
 
-/// The value, if its checksum is right.
+/// The value, if its checksum matches.
 fn opened<'a>(store: StoreId, table: &str, key: &[u8], sealed: &'a [u8]) -> Option<&'a [u8]> {
     let (expected, value) = sealed.split_first_chunk::<4>()?;
     (u32::from_le_bytes(*expected) == sum(store, table, key, value)).then_some(value)

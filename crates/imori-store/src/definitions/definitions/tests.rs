@@ -1,4 +1,4 @@
-//! Lives of definitions on the simulated disk, with a crash after every call that changes it.
+//! Random lives of definitions on the simulated disk, with a crash after every call that changes it.
 //!
 //! The ledger knows the content as of each journal number. After any crash, even while opening, the
 //! definitions must be as of a number that was applied, and not before the last one promised.
