@@ -1,4 +1,4 @@
-//! Every limit of the store, with its unit and its reason.
+//! The store's limits, each with its unit and reason.
 
 /// Alignment in bytes of the file header and batches, so that no write touches an acknowledged
 /// neighbour.
@@ -10,7 +10,7 @@ pub const SECTOR_BYTES: usize = 512;
 /// Bytes of the smallest journal file: with less, the store would mostly roll files.
 pub const FILE_BYTES_MIN: u64 = 1 << 20;
 
-/// Bytes of the largest journal file: `imori store dump` holds one in memory.
+/// Largest journal file, in bytes; `imori store dump` holds one in memory.
 pub const FILE_BYTES_MAX: u64 = 256 << 20;
 
 /// Default bytes of a journal file.
@@ -90,21 +90,21 @@ pub const PAGE_ALIGN_BYTES: usize = 64;
 /// that a single needed page holds back little space.
 pub const SEGMENT_BYTES_GOAL: usize = 16 << 20;
 
-/// Bytes of the largest segment, which is refused beyond: salvage holds a damaged one in memory.
+/// Largest segment in bytes, because salvage holds a damaged one in memory.
 pub const SEGMENT_BYTES_MAX: u64 = 512 << 20;
 
-/// Pages of a segment; more are refused. Its table is held in memory, and counts them in 16 bits.
+/// Most pages of a segment. Its table is held in memory, and counts them in 16 bits.
 pub const SEGMENT_PAGES_MAX: usize = 4096;
 
-/// Bytes of one write of a segment, so that the buffer stays in the processor's cache while it is filled.
+/// Bytes per write of a segment, so that the buffer fits into the CPU's cache.
 pub const SEGMENT_WRITE_BYTES: usize = 1 << 20;
 
-/// Bytes that are read first of a segment that is opened: the header and the table of up to 112 pages.
+/// Bytes first read when a segment is opened: the header and the table of up to 112 pages.
 pub const SEGMENT_HEAD_BYTES: usize = 8 << 10;
 
-/// Bytes of the definitions that redb keeps in memory: all of them where there are few, and never much.
+/// Bytes of redb's cache: all definitions if there are few, and never much.
 pub const DEFINITIONS_CACHE_BYTES: usize = 16 << 20;
 
-/// Reads of a definitions file during an inspection, so that a cycle of pages comes to an end. As many as a
-/// file of 64 GiB has pages.
+/// Reads of a definitions file during an inspection, which bounds a cycle of pages: the number of pages in a file of
+/// 64 GiB.
 pub const DEFINITIONS_READS_MAX: u64 = 16 << 20;

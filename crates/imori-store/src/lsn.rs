@@ -2,15 +2,15 @@
 
 use std::fmt;
 
-/// The number of a record; the first is 1.
+/// A record's log sequence number; the first is 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Lsn(pub u64);
 
 impl Lsn {
-    /// The first number of a store.
+    /// The first LSN of a store.
     pub const FIRST: Lsn = Lsn(1);
 
-    /// The number after this one.
+    /// The next LSN.
     #[must_use]
     pub fn next(self) -> Lsn {
         Lsn(self.0.saturating_add(1))

@@ -8,7 +8,7 @@ pub(crate) enum Fault {
     ConfirmBeforeSync,
     /// Records are reported as written before they are.
     WrittenBeforeWrite,
-    /// A file is freed by a checkpoint that is not durable yet.
+    /// A checkpoint frees a file before it is durable.
     FreeBeforeDurable,
     /// A file counts as ready although the disk became full before it was complete.
     UseUnfinishedFile,
@@ -42,13 +42,13 @@ pub(crate) enum Fault {
     DiscardBeforeSync,
     /// The length of a file is not compared with its header.
     LengthNotCompared,
-    /// The folder is not synced after a new file got its name.
+    /// The folder is not synced after a new file was renamed.
     SkipFolderSync,
     /// New numbers start below those that were found.
     NumberUsedTwice,
-    /// A segment gets its name before it is synced.
+    /// A segment is renamed before it is synced.
     RenameBeforeSync,
-    /// The folder is not synced after a segment got its name.
+    /// The folder is not synced after a segment was renamed.
     SegmentWithoutFolderSync,
     /// A segment is not synced at all.
     SegmentWithoutSync,

@@ -11,7 +11,7 @@ use crate::seal::{Seal, StoreId};
 /// The reaction to damage among acknowledged records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum OnDamage {
-    /// Sets the file aside unchanged, serves the records that verify, and reports the missing ones.
+    /// Sets the file aside unchanged, serves the records that verify, and reports missing ones.
     #[default]
     Quarantine,
     /// Refuses to open the store, and changes nothing.
@@ -58,7 +58,7 @@ impl fmt::Display for FileBytesError {
 impl std::error::Error for FileBytesError {}
 
 impl Settings {
-    /// The settings of one shard of a store, with files of `file_bytes` each.
+    /// The settings of one shard of a store, with files of `file_bytes`.
     pub fn new(
         store: StoreId,
         shard: u32,
@@ -103,7 +103,7 @@ impl Settings {
         Settings { durable_through: last, ..self }
     }
 
-    /// The header of a file of `file_bytes` in this `generation`.
+    /// The header of a file of `file_bytes` with this `generation`.
     pub(crate) fn header(&self, file_bytes: usize, generation: u32, first: Option<Lsn>) -> FileHeader {
         let file_bytes = file_bytes as u64;
         FileHeader { store: self.store, shard: self.shard, generation, first, file_bytes }
