@@ -22,10 +22,10 @@ pub trait Disk: Send + Sync + 'static {
     /// An open file.
     type File: DiskFile;
 
-    /// Creates an empty file; the name must be new.
+    /// Creates an empty file; the name must not exist.
     fn create(&self, name: &str) -> io::Result<Self::File>;
 
-    /// Opens a file to read and write it.
+    /// Opens a file for reading and writing.
     fn open(&self, name: &str) -> io::Result<Self::File>;
 
     /// Opens a file for reading from the device or through the cache. A disk without a cache

@@ -55,7 +55,7 @@ pub enum Call {
 /// The fault of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DiskFault {
-    /// The call fails with this errno.
+    /// The call fails with this error number.
     Error(i32),
     /// The call writes about half of the bytes and returns their number.
     Short,
@@ -171,7 +171,7 @@ impl State {
         self.names.keys().cloned().collect()
     }
 
-    /// The content of an existing file, as the cache shows it.
+    /// The content of an existing file, as seen through the cache.
     #[must_use]
     pub fn bytes(&self, name: &str) -> &[u8] {
         &self.inodes[&self.names[name]].now
@@ -251,7 +251,7 @@ impl SimDisk {
         self.lock().snapshots.as_mut().map(std::mem::take).unwrap_or_default()
     }
 
-    /// Changes the promises.
+    /// Updates the promises.
     pub fn promise(&self, promise: impl FnOnce(&mut Promised)) {
         let mut shared = self.lock();
         promise(&mut shared.state.promised);

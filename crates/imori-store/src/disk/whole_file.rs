@@ -17,7 +17,7 @@ use crate::limits::{BLOCK_BYTES, READ_BYTES};
 /// The source of a read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ReadFrom {
-    /// The device, whatever the page cache shows.
+    /// The device, whatever the page cache has.
     #[default]
     Device,
     /// The page cache, if the caller knows that no write or sync has failed since the system

@@ -1,7 +1,7 @@
-//! The file `store`: the id of the store in a folder, and the version of the folder.
+//! The file `store`: the id of the store in a folder, and the version of the folder's layout.
 //!
-//! One sector: `magic 8, version u32, store 16, 0 u32, crc32c u32`, then zeros. The file is written once,
-//! before all others, and every other file carries the same id.
+//! One sector: `magic 8, version u32, store 16, 0 u32, crc32c u32`, then zeros. It is written once, before all other
+//! files, which carry the same id.
 
 use std::fmt;
 use std::io;
@@ -14,7 +14,7 @@ use crate::seal::StoreId;
 /// Name of the file.
 pub const NAME: &str = "store";
 
-/// The version of the folder's layout: its files and their names.
+/// The version of the folder's layout.
 pub const VERSION: u32 = 1;
 
 const MAGIC: [u8; 8] = *b"imoristo";
@@ -27,7 +27,7 @@ pub enum IdentityError {
     Disk(io::Error),
     /// The file does not verify.
     Damaged,
-    /// The file verifies and has an unknown version.
+    /// The file verifies but has an unknown version.
     Version(u32),
 }
 

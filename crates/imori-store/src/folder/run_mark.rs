@@ -30,7 +30,7 @@ pub enum LastEnd {
     Killed,
     /// Together with the operating system, or in an unknown way.
     PowerLost,
-    /// After a failed write or sync: files may show content that the device does not hold.
+    /// After a failed write or sync: files may show content that the device does not have.
     DiskFailed,
 }
 
@@ -58,7 +58,7 @@ enum Word {
     DiskFailed = 3,
 }
 
-/// The mark while a process has the store.
+/// The mark while a process uses the store.
 #[derive(Debug)]
 pub struct RunMark<F> {
     file: F,
@@ -148,7 +148,7 @@ mod tests {
     const HERE: Option<BootId> = Some(BootId([1; 16]));
     const ELSEWHERE: Option<BootId> = Some(BootId([2; 16]));
 
-    /// Applies steps to the mark, one word each.
+    /// Applies steps, one per word, and returns the disk.
     fn marked(steps: &str) -> SimDisk {
         let disk = SimDisk::default();
         let mut mark = None;
