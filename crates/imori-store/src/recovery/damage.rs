@@ -103,7 +103,7 @@ fn acknowledged<F>(found: &[ScannedFile<F>], short: &[u64], last_durable: Option
     last_durable.max(before)
 }
 
-/// Acknowledged numbers that are missing.
+/// Acknowledged LSNs that are missing.
 fn lost(accounted: &[LsnRange], floor: Option<Lsn>, acknowledged: Option<Lsn>) -> Vec<LsnRange> {
     let first = floor.unwrap_or(Lsn::FIRST).max(Lsn::FIRST);
     acknowledged.map_or(Vec::new(), |last| lsn::holes(LsnRange { first, last }, accounted))

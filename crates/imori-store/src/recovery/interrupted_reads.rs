@@ -18,7 +18,7 @@ struct InterruptedFile {
     bytes: Vec<u8>,
     /// The length that the file claims to have.
     size: usize,
-    /// Reads from this offset on fail.
+    /// Offset from which reads fail.
     broken_at: usize,
     /// Whether reads must be of whole blocks into block-aligned memory.
     is_direct: bool,

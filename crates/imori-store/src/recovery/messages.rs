@@ -129,7 +129,7 @@ impl<F: DiskFile> Messages<F> {
         }
     }
 
-    /// Passes the messages with these numbers to `take`, in the given order.
+    /// Passes the messages with these LSNs to `take`, in the given order.
     ///
     /// # Errors
     ///
@@ -146,7 +146,7 @@ impl<F: DiskFile> Messages<F> {
         self.read(places.ok_or_else(changed)?.into_iter(), SMALL_WINDOW_BYTES, take)
     }
 
-    /// Forgets messages below this number.
+    /// Forgets messages below `floor`.
     pub fn forget_below(&mut self, floor: Lsn) {
         let below = self.places.partition_point(|place| place.lsn < floor);
         if below > 0 {

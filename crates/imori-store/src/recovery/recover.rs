@@ -92,7 +92,7 @@ pub struct Recovered {
     pub next: Lsn,
 }
 
-/// The action that an opening takes on a file.
+/// What an opening does with a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum FileAction {
     /// The file is clean and stays; its highest number is given.
@@ -234,7 +234,7 @@ fn merged<F>(found: &mut [ScannedFile<F>]) -> Vec<(u32, Scanned)> {
     records
 }
 
-/// Separates messages, which stay in their files, from all other records.
+/// Separates messages, which stay in their files, from other records.
 fn parted<F: DiskFile>(
     found: &[ScannedFile<F>],
     all: Vec<(u32, Scanned)>,

@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::limits::REPORTED_RANGES_MAX;
 use crate::lsn::{Lsn, LsnRange};
 
-/// A file with damage among acknowledged records.
+/// A file with damage to acknowledged records.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DamagedFile {
     /// The name of the file before it is set aside.
@@ -22,7 +22,7 @@ pub struct DamagedFile {
     pub lost_from: Option<Lsn>,
 }
 
-/// The findings in a journal.
+/// The report on a journal.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Report {
     /// The number of journal files.

@@ -19,7 +19,7 @@ use crate::seal::Seal;
 pub(crate) struct FileScan {
     /// The header of the file.
     pub(crate) header: Result<FileHeader, HeaderError>,
-    /// The generation that was searched for, if known.
+    /// The generation searched for, if known.
     pub(crate) generation: Option<u32>,
     /// The numbers of whole batches.
     pub(crate) whole: Vec<LsnRange>,
@@ -98,7 +98,7 @@ pub(crate) fn scan<F: DiskFile>(window: &mut Window<'_, F>, seal: Seal) -> io::R
 }
 
 impl FileScan {
-    /// The result for a skipped file, of which no record is needed.
+    /// The result for a skipped file without needed records.
     pub(crate) fn passed_over(header: FileHeader, numbers: LsnRange) -> FileScan {
         FileScan {
             header: Ok(header),

@@ -1,4 +1,4 @@
-//! Visits every piece of one journal file, for an operator.
+//! Visits every piece of a journal file for an operator.
 //!
 //! It judges nothing: whether a record is needed, or damage matters, depends on all files together.
 
@@ -104,7 +104,7 @@ pub fn walk<E>(
     search.run(unverified.unwrap_or(at)..bytes.len(), broken_until, visit)
 }
 
-/// The search for records where no batch verifies.
+/// The search for records outside of verified batches.
 struct Search<'a> {
     bytes: &'a [u8],
     seal: Seal,
@@ -172,7 +172,7 @@ mod tests {
     const STORE: StoreId = StoreId([3; 16]);
     const GENERATION: u32 = 6;
 
-    /// A file with batches of one, three and one records, and nothing behind them.
+    /// A file with batches of one, three and one records, and nothing after them.
     fn file() -> Vec<u8> {
         let first = Some(Lsn(1));
         let file_bytes = 6 * BLOCK_BYTES as u64;

@@ -1,4 +1,4 @@
-//! Reads a file from beginning to end through a window of limited memory.
+//! Reads a file from start to end through a window of limited memory.
 
 use std::io;
 
@@ -27,13 +27,13 @@ impl<'a, F: DiskFile> Window<'a, F> {
         Window::of_bytes(file, bytes_max, WINDOW_BYTES)
     }
 
-    /// A window that reads at least `bytes` bytes at once.
+    /// A window that reads at least `bytes` bytes at a time.
     pub(crate) fn of_bytes(file: &'a F, bytes_max: usize, bytes: usize) -> io::Result<Window<'a, F>> {
         let size = usize::try_from(file.size()?).map_err(io::Error::other)?.min(bytes_max);
         Ok(Window { file, size, begin: 0, len: 0, memory: Vec::new(), align: 0, bytes })
     }
 
-    /// A window over another file that reuses this memory.
+    /// Reuses the memory for a window over another file.
     pub(crate) fn of(self, file: &'a F) -> io::Result<Window<'a, F>> {
         let Window { memory, align, bytes, .. } = self;
         Ok(Window { memory, align, ..Window::of_bytes(file, usize::MAX, bytes)? })

@@ -50,7 +50,7 @@ pub(crate) fn written(units: Vec<Unit>) -> State {
     disk.state()
 }
 
-/// Flips a bit of the record with this mark. Mark 9 is taken by the store's id.
+/// Flips a bit of the record with this mark. Mark 9 is taken, as it is the store's id.
 pub(crate) fn hurt(state: &mut State, mark: u8) {
     let names = state.names();
     let place = names.iter().find_map(|name| {

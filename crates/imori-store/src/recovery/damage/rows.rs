@@ -33,7 +33,7 @@ fn range((first, last): (u64, u64)) -> LsnRange {
 }
 
 impl ScannedFile<()> {
-    /// Adds whole batches with these numbers.
+    /// Adds whole batches with these LSNs.
     fn whole<const N: usize>(mut self, ranges: [(u64, u64); N]) -> Self {
         self.scan.whole.extend(ranges.map(range));
         self
@@ -45,7 +45,7 @@ impl ScannedFile<()> {
         self.saved(saved)
     }
 
-    /// Adds verified records without a verified batch around them.
+    /// Adds verified records outside of verified batches.
     fn saved<const N: usize>(mut self, numbers: [u64; N]) -> Self {
         let (kind, payload) = (RecordType::Message, Box::default());
         let record = |lsn| Scanned { lsn: Lsn(lsn), kind, flags: 0, at: 0, payload: Box::clone(&payload) };

@@ -62,7 +62,7 @@ fn a_group_of_which_something_is_missing_is_kept_in_no_part() {
     }
 }
 
-/// The records of the group in one batch.
+/// The records of a group in one batch.
 fn in_one_batch(units: Vec<Unit>) -> State {
     let (mut lsn, mut records) = (0, Vec::new());
     for unit in units {
