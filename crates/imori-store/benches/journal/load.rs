@@ -36,7 +36,7 @@ const QUEUED_BYTES: usize = 8 << 20;
 
 type Started = (Committer<RealDisk>, Receiver<Lsn>, Arc<AtomicU64>);
 
-/// The figures of a run.
+/// The results of a run.
 pub(crate) struct Load {
     pub(crate) latency: Figures,
     records: f64,

@@ -1,7 +1,6 @@
 //! Measures commits on a real disk, in comparison with bare writes to the same disk.
 //!
-//! `cargo bench -p imori-store --bench journal -- [FOLDER] [--seconds S] [--rounds N] [--direct]
-//! [--recovery]`.
+//! `cargo bench -p imori-store --bench journal -- [FOLDER] [--seconds S] [--rounds N] [--direct] [--recovery]`.
 //!
 //! The journal and a bare write with `fdatasync` take turns, so that other load on the machine
 //! affects both. `--direct` makes the bare write bypass the page cache. FOLDER chooses the disk;
