@@ -42,7 +42,7 @@ fn kind_of(change: Change, is_of_queue: bool) -> &'static str {
     }
 }
 
-/// Where a client comes from, and its protocol.
+/// A client's address and protocol.
 struct Origin {
     from: String,
     protocol: &'static str,

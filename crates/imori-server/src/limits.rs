@@ -10,7 +10,7 @@ pub(crate) const READ_BYTES: usize = 64 * 1024;
 /// first one has waited for all others.
 pub(crate) const FLUSH_CONNECTIONS_MAX: usize = 128;
 
-/// How long a busy cell defers a flush. Shorter costs system calls, longer costs latency.
+/// Longest delay of a flush by a busy cell. Shorter costs system calls, longer costs latency.
 pub(crate) const FLUSH_AFTER: Duration = Duration::from_micros(100);
 
 /// How long after another connection's turn a cell still assumes that others are waiting. Turns then change the
@@ -42,10 +42,10 @@ pub(crate) const SETTLE_AGAIN: Duration = Duration::from_millis(5);
 /// Threads for slow checks of logins. More would take CPU time from the cells, because password hashes are expensive.
 pub(crate) const VERIFIER_THREADS_MAX: usize = 2;
 
-/// Logins that wait for such a thread, each with a password. More: the client is told to come again.
+/// Logins that wait for such a thread, each with a password. More: the client is asked to try again later.
 pub(crate) const LOGINS_WAITING_MAX: usize = 1024;
 
-/// Logins that wait for such a thread, each with a password. More: the client is asked to try again later.
+/// How long such a thread waits for another login before it ends.
 pub(crate) const VERIFIER_IDLE_MAX: Duration = Duration::from_secs(10);
 
 /// How long the 19 MiB of a password check are kept for the next one. Shorter would allocate them again and again
@@ -61,7 +61,7 @@ pub(crate) const TRACE_SPANS_MAX: usize = 8192;
 /// Spans in one request to a collector.
 pub(crate) const TRACE_BATCH_SPANS_MAX: usize = 512;
 
-/// How long a span waits for others to be sent with.
+/// Longest delay of a span to send it together with others.
 pub(crate) const TRACE_EXPORT_EVERY: Duration = Duration::from_secs(1);
 
 /// Timeout of a request to a collector.

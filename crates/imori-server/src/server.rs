@@ -401,7 +401,7 @@ fn node_name(config: &Config) -> String {
 /// A stop that takes longer than this is logged.
 const QUIET_STOP: Duration = Duration::from_millis(500);
 
-/// What the first cell does besides serving connections.
+/// The first cell's duties besides serving connections.
 struct FirstCell {
     awakenings: Vec<Awakening>,
     requests: Arc<Sender<OperatorRequest>>,

@@ -33,7 +33,7 @@ pub struct Listener {
     pub address: SocketAddr,
 }
 
-/// What stays the same during one run of the broker.
+/// Facts that stay the same during one run of the broker.
 #[derive(Debug)]
 pub(crate) struct RunFacts {
     /// The random id of this run, shown to NATS clients.

@@ -66,7 +66,7 @@ pub(crate) struct TcpWire {
     pub(crate) client: Client,
 }
 
-/// How bytes reach a client.
+/// The path by which bytes reach a client.
 #[derive(Clone)]
 pub(crate) enum Writer {
     /// A plain or TLS stream; only the connection's cell uses TLS.
@@ -117,7 +117,7 @@ impl Wire for TcpWire {
     }
 }
 
-/// How connections of a listener begin.
+/// The way connections of a listener begin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ListenerKind {
     pub(crate) name: ListenerName,
@@ -155,7 +155,7 @@ pub(crate) struct Accepted {
 /// A cell as seen by other threads.
 pub(crate) struct CellHandle {
     pub(crate) connections: Slots<TcpLink, CONNECTION_PAGE_SLOTS>,
-    /// How many of the connections are internal clients.
+    /// Number of connections that are internal clients.
     pub(crate) internal_clients: AtomicUsize,
     /// The channel to the cell.
     pub(crate) arrivals: mpsc::UnboundedSender<Arrival>,

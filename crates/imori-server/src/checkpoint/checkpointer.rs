@@ -49,7 +49,7 @@ pub fn checkpoint_last<H: CheckpointHost>(host: &H) {
     let _ = checkpoint(host, Spills::Nothing);
 }
 
-/// What is copied from the journal to segments before a checkpoint.
+/// The part of the journal to copy to segments before a checkpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Spills {
     Nothing,

@@ -1,4 +1,4 @@
-//! What the checkpointer needs from the broker.
+//! The interface between the checkpointer and the broker.
 //!
 //! The server implements it with locks and clocks, the simulator with a scheduler that decides at each call who
 //! continues.

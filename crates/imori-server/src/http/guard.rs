@@ -31,7 +31,7 @@ const NOT_JSON: Refusal = (
 /// The status and text of a refusal.
 type Refusal = (StatusCode, &'static str);
 
-/// What a listener accepts.
+/// The rules of a listener for requests.
 pub(crate) struct Guarded {
     /// The broker, whose settings list its host names besides `localhost` and its addresses.
     pub(crate) shared: Arc<Shared>,

@@ -1,4 +1,4 @@
-//! Where an issuer's keys come from, and the thread that refreshes them.
+//! The source of an issuer's keys, and the thread that refreshes them.
 
 use std::error::Error;
 use std::fmt;

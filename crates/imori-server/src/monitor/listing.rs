@@ -1,4 +1,4 @@
-//! What connections read: live subscriptions, and queues they consume from.
+//! The readers of connections: live subscriptions, and consumers of queues.
 
 use std::ops::ControlFlow;
 
@@ -24,7 +24,7 @@ pub(super) struct SubscriptionDetail {
     pub(super) cid: u64,
 }
 
-/// Where a reader's messages come from.
+/// The source of a reader's messages.
 pub(super) enum ListedSource {
     /// A live subscription.
     Live(Box<Subscription>),

@@ -1,4 +1,4 @@
-//! What the monitor reports on: the broker, and the public part of its configuration.
+//! The broker as the monitor's subject, and the public part of its configuration.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

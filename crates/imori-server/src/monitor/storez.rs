@@ -92,7 +92,7 @@ struct Class {
     count: u64,
 }
 
-/// What publishers wait for.
+/// The conditions that make publishers wait.
 #[derive(Debug, Serialize)]
 struct Alarms {
     memory: bool,

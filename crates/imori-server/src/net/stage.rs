@@ -122,7 +122,7 @@ impl Handshake {
     }
 }
 
-/// How a greeted client continues.
+/// The way a greeted client continues.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Chose {
     /// With TLS.

@@ -1,5 +1,4 @@
-//! What the broker knows about a connection's client, and its traffic. The connection's cell writes this, and the
-//! monitor reads it.
+//! Facts about a connection's client, and its traffic. The connection's cell writes them, and the monitor reads them.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -24,7 +23,7 @@ pub(crate) struct Client {
     /// The local address of the connection.
     pub(crate) local: SocketAddr,
     pub(crate) since: Time,
-    /// What the client reported about itself at login.
+    /// Facts that the client reported at login.
     pub(crate) facts: ClientFacts,
     /// When bytes were last written to the client.
     pub(crate) written_at: Time,

@@ -6,16 +6,16 @@ use crate::config::{ListenerName, ProtocolName, Service};
 /// Bytes needed to tell protocols apart.
 pub(crate) const BYTES_MAX: usize = 9;
 
-/// How HTTP requests begin.
+/// First bytes of HTTP requests.
 const HTTP: [&[u8]; 6] = [b"GET ", b"HEAD ", b"POST ", b"PUT ", b"DELETE ", b"OPTIONS "];
 
-/// How STOMP clients begin.
+/// First bytes of STOMP clients.
 const STOMP: [&[u8]; 4] = [b"CONNECT\n", b"CONNECT\r\n", b"STOMP\n", b"STOMP\r\n"];
 
-/// How NATS clients begin that do not wait for the broker's INFO.
+/// First bytes of NATS clients that do not wait for the broker's INFO.
 const NATS: [&[u8]; 4] = [b"CONNECT {", b"PING\r\n", b"SUB ", b"PUB "];
 
-/// How clients of any AMQP version begin.
+/// First bytes of clients of any AMQP version.
 const AMQP: [&[u8]; 1] = [b"AMQP"];
 
 /// For a proxy that is not configured.
@@ -96,7 +96,7 @@ impl FirstBytes {
     }
 }
 
-/// Where to connect instead, for a client that began TLS at a plain listener.
+/// The listener to use instead, for a client that began TLS at a plain listener.
 fn tls_hint(service: Service) -> &'static str {
     match service {
         Service::Messages(ProtocolName::Stomp) => {

@@ -52,7 +52,7 @@ pub(crate) struct Prepared {
     pub(crate) awakenings: Vec<Awakening>,
 }
 
-/// What the start has done before: sockets, certificates, and an authenticator other than the broker's own.
+/// Results of the first part of the start: sockets, certificates, and an authenticator other than the broker's own.
 pub(crate) struct Begun {
     pub(crate) listeners: Vec<Listener>,
     pub(crate) tls: Option<Arc<TlsAcceptor>>,

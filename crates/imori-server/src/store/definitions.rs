@@ -207,7 +207,7 @@ fn apply(
     }
 }
 
-/// What can be applied now.
+/// Changes that can be applied now.
 struct Due {
     /// Durable definitions.
     records: Vec<(Lsn, Vec<u8>)>,

@@ -1,4 +1,4 @@
-//! What happens when the disk fails: nothing more is confirmed, the failure is marked, and the broker ends.
+//! Reacts to a failing disk: nothing more is confirmed, the failure is marked, and the broker ends.
 
 use std::fmt;
 use std::io;

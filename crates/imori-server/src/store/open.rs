@@ -35,7 +35,7 @@ use super::{Checkpointer, Journal, Pager, Waiters};
 use crate::clock::millis;
 use crate::limits::RESTORED_BYTES_MAX;
 
-/// How to open a store.
+/// Parameters of opening a store.
 pub(crate) struct Opening<'a> {
     /// The data folder.
     pub(crate) folder: &'a Path,
@@ -45,7 +45,7 @@ pub(crate) struct Opening<'a> {
     pub(crate) files_max: usize,
     /// Bytes of the disk to leave free.
     pub(crate) reserve_bytes: u64,
-    /// What to do with damaged files.
+    /// The treatment of damaged files.
     pub(crate) on_damage: OnDamage,
     /// Number of cells that will wait for the journal.
     pub(crate) cells: usize,

@@ -27,7 +27,7 @@ struct Watched {
     votes: [u32; Cause::ALL.len()],
 }
 
-/// What a sample shows.
+/// The result of a sample.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Late {
     /// The work is not late yet.
