@@ -26,3 +26,6 @@ pub use takes::{Taken, Takes, shown};
 
 /// The longest time that an argument takes, in milliseconds: ten years, as in RabbitMQ.
 pub const MILLISECONDS_MAX: i64 = 315_360_000_000;
+
+#[cfg(test)]
+mod tests;

@@ -6,10 +6,8 @@ use proptest::prelude::*;
 use super::super::test_stage::{Stage, UNLIMITED, dead_lettering, properties_with};
 use super::*;
 use crate::delivery::Outcome;
-use crate::message::Value;
 use crate::name::Name;
 use crate::policy::{AppliesTo, Policy, PolicySettings};
-use crate::route::Arguments;
 
 fn policy(settings: PolicySettings) -> Option<Arc<Policy>> {
     let policy = Policy::new(Name::from("p"), (".*", AppliesTo::All), 0, settings);
@@ -57,7 +55,6 @@ fn said() -> impl Strategy<Value = Said> {
 
 impl Said {
     fn declared(&self) -> QueueSettings {
-        let kind = [(Name::from("x-queue-type"), Value::text(b"quorum").into_owned())];
         let target = |exchange: &str| DeadLetterTarget {
             exchange: Name::from(exchange),
             routing_key: self.key[0].map(Name::from),
@@ -69,7 +66,7 @@ impl Said {
             overflow: self.overflow[0].unwrap_or_default(),
             delivery_limit: self.limit[0].map_or(default, |limit| Some(limit).filter(|limit| *limit < 3)),
             dead_letter: self.exchange[0].map(target),
-            others: Arguments::new(kind.into_iter().filter(|_| self.is_quorum)),
+            kind: if self.is_quorum { QueueKind::Quorum } else { QueueKind::Classic },
             ..QueueSettings::default()
         }
     }
