@@ -1,5 +1,6 @@
 //! Fields of a payload, read one after the other.
 
+use std::array;
 use std::fmt;
 use std::str;
 
@@ -94,6 +95,17 @@ impl<'a> Fields<'a> {
         let (bytes, rest) = self.rest.split_first_chunk().ok_or(FieldError::TooShort)?;
         self.rest = rest;
         Ok(*bytes)
+    }
+
+    /// Reads bits that share an octet, of which the first is the lowest. The others are ignored.
+    ///
+    /// # Errors
+    /// [`FieldError::TooShort`].
+    #[inline]
+    pub fn bits<const LEN: usize>(&mut self) -> Result<[bool; LEN], FieldError> {
+        const { assert!(LEN <= 8, "they share one octet") };
+        let octet = self.octet()?;
+        Ok(array::from_fn(|place| octet & 1 << place != 0))
     }
 
     /// Reads a number of 8 bits.
