@@ -2,7 +2,9 @@
 
 use std::fmt::{self, Display};
 
-use imori_core::arguments::{ArgumentError, Difference, Fault, Takes, find_argument, read_arguments, shown};
+use imori_core::arguments::{
+    ArgumentError, Difference, Fault, Takes, ValueFault, find_argument, read_arguments, shown,
+};
 use imori_core::id::ConnectionId;
 use imori_core::name::Name;
 use imori_core::policy::QueueKind;
@@ -50,7 +52,7 @@ fn refused(declare: &queue::Declare<'_>, error: &ArgumentError, queue: &str, vho
     };
     let because = |why: &dyn Display| invalid(format_args!(": {why}"));
     match &error.fault {
-        Fault::Type { takes, .. } => {
+        Fault::Value { fault: ValueFault::Type(_), takes } => {
             let kind = field.map_or("void", type_name);
             match takes {
                 Takes::Milliseconds { .. } | Takes::Whole { .. } => {
@@ -65,10 +67,10 @@ fn refused(declare: &queue::Declare<'_>, error: &ArgumentError, queue: &str, vho
                 _ => because(&format_args!("{{unacceptable_type,{kind}}}")),
             }
         }
-        Fault::Range { number, .. } if argument == "x-queue-version" => {
+        Fault::Value { fault: ValueFault::Range(number), .. } if argument == "x-queue-version" => {
             because(&format_args!("\"unsupported queue version '{number}'\""))
         }
-        Fault::Range { number, .. } => {
+        Fault::Value { fault: ValueFault::Range(number), .. } => {
             let why = match () {
                 () if *number > 0 && argument == "x-max-priority" => "max_value_exceeded",
                 () if *number > 0 => "value_too_large",
@@ -77,7 +79,7 @@ fn refused(declare: &queue::Declare<'_>, error: &ArgumentError, queue: &str, vho
             };
             because(&format_args!("{{{why},{number}}}"))
         }
-        Fault::Word { value, takes } => match argument {
+        Fault::Value { fault: ValueFault::Word(value), takes } => match argument {
             "x-overflow" => because(&"invalid_overflow"),
             "x-queue-type" => because(&format_args!("\"unsupported queue type '{value}'\"")),
             "x-queue-mode" => because(&format_args!("\"unsupported queue mode '{value}'\"")),

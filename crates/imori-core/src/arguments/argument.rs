@@ -13,6 +13,8 @@ use crate::queue::{QueueSettings, Sources};
 pub struct Argument {
     /// The name, as RabbitMQ's clients write it.
     pub name: &'static str,
+    /// What it does, in one line for people; empty for an argument without effect.
+    pub about: &'static str,
     /// The type and range of its value.
     pub takes: Takes,
     /// The kinds of queues that have it; none for an argument of streams.
@@ -53,17 +55,17 @@ const BOTH: &[QueueKind] = &[QueueKind::Classic, QueueKind::Quorum];
 impl Argument {
     /// An argument of both kinds of queues that is checked, kept and compared, and has no effect.
     pub(super) const fn noted(name: &'static str, takes: Takes) -> Argument {
-        Argument { name, takes, kinds: BOTH, policy: None, setting: None }
+        Argument { name, about: "", takes, kinds: BOTH, policy: None, setting: None }
     }
 
     /// An argument of both kinds of queues with a setting.
     pub(super) const fn setting(
-        name: &'static str,
+        (name, about): (&'static str, &'static str),
         takes: Takes,
         set: fn(&mut QueueSettings, Taken<'_>),
         get: fn(&QueueSettings) -> Option<Value<'static>>,
     ) -> Argument {
-        Argument { name, takes, kinds: BOTH, policy: None, setting: Some(Setting { set, get }) }
+        Argument { name, about, takes, kinds: BOTH, policy: None, setting: Some(Setting { set, get }) }
     }
 
     pub(super) const fn of(self, kinds: &'static [QueueKind]) -> Argument {

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::takes::Takes;
+use super::takes::{Takes, ValueFault};
 use crate::policy::QueueKind;
 use crate::route::ArgumentsError;
 
@@ -18,24 +18,10 @@ pub struct ArgumentError {
 /// The fault of an argument.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Fault {
-    /// The value has another type.
-    Type {
-        /// The value, shortened.
-        value: String,
-        /// The values that the argument takes.
-        takes: Takes,
-    },
-    /// The number is below or above the range.
-    Range {
-        /// The number.
-        number: i128,
-        /// The values that the argument takes.
-        takes: Takes,
-    },
-    /// The text is none of the words, is empty, or is too long for a name.
-    Word {
-        /// The value, shortened.
-        value: String,
+    /// The argument does not take this value.
+    Value {
+        /// The value and what is wrong with it.
+        fault: ValueFault,
         /// The values that the argument takes.
         takes: Takes,
     },
@@ -57,11 +43,8 @@ impl fmt::Display for ArgumentError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let name = self.argument;
         match &self.fault {
-            Fault::Type { value, takes } | Fault::Word { value, takes } => {
-                write!(f, "invalid arg '{name}': it is `{value}`; write {takes}")
-            }
-            Fault::Range { number, takes } => {
-                write!(f, "invalid arg '{name}': it is `{number}`; write {takes}")
+            Fault::Value { fault, takes } => {
+                write!(f, "invalid arg '{name}': it is `{fault}`; write {takes}")
             }
             Fault::NotOfKind(kind) => {
                 write!(f, "invalid arg '{name}': a {} queue does not have it; leave it out", kind.name())

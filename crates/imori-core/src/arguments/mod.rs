@@ -22,7 +22,7 @@ pub use names::{NameError, check_name};
 pub use read::{Difference, arguments_of, check_kind, difference, read_arguments};
 pub(crate) use read::{read_recorded, recorded};
 pub use table::{QUEUE_ARGUMENTS, find_argument, find_policy_key};
-pub use takes::{Taken, Takes, shown};
+pub use takes::{Taken, Takes, ValueFault, shown};
 
 /// The longest time that an argument takes, in milliseconds: ten years, as in RabbitMQ.
 pub const MILLISECONDS_MAX: i64 = 315_360_000_000;

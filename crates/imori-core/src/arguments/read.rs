@@ -40,7 +40,8 @@ pub fn read_arguments<'a>(
     for (argument, value) in QUEUE_ARGUMENTS.iter().zip(given) {
         let Some(value) = value else { continue };
         let refused = |fault| ArgumentError { argument: argument.name, fault };
-        let taken = argument.takes.check(&value).map_err(refused)?;
+        let takes = argument.takes;
+        let taken = takes.check(&value).map_err(|fault| refused(Fault::Value { fault, takes }))?;
         if argument.kinds.is_empty() {
             return Err(refused(Fault::OfStreams));
         }

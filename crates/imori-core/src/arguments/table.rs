@@ -40,7 +40,7 @@ pub fn find_policy_key(name: &str) -> Option<(&'static Argument, &'static Policy
 /// Every argument, in the order in which declarations are compared.
 pub static QUEUE_ARGUMENTS: [Argument; 31] = [
     Argument::setting(
-        "x-queue-type",
+        ("x-queue-type", "the kind of the queue; `quorum` gives it the limits and defaults of RabbitMQ's quorum queues"),
         KINDS,
         |queue, kind| {
             queue.kind = if kind == Taken::Text(b"quorum") { QueueKind::Quorum } else { QueueKind::Classic };
@@ -49,14 +49,14 @@ pub static QUEUE_ARGUMENTS: [Argument; 31] = [
     ),
     // A queue that expires at once could not be used.
     Argument::setting(
-        "x-expires",
+        ("x-expires", "milliseconds after which an unused queue is deleted"),
         Takes::Milliseconds { min: 1 },
         |queue, time| queue.expires = time.milliseconds(),
         |queue| milliseconds(queue.expires),
     )
     .policy(("expires", LIMIT), |policy, time| policy.expires = time.milliseconds(), |from| from.expires),
     Argument::setting(
-        "x-message-ttl",
+        ("x-message-ttl", "milliseconds that a message may wait"),
         Takes::Milliseconds { min: 0 },
         |queue, time| queue.message_ttl = time.milliseconds(),
         |queue| milliseconds(queue.message_ttl),
@@ -67,7 +67,7 @@ pub static QUEUE_ARGUMENTS: [Argument; 31] = [
         |from| from.message_ttl,
     ),
     Argument::setting(
-        "x-max-length",
+        ("x-max-length", "messages that may wait"),
         NATURAL,
         |queue, max| queue.length_max = max.natural(),
         |queue| number(queue.length_max),
@@ -78,7 +78,7 @@ pub static QUEUE_ARGUMENTS: [Argument; 31] = [
         |from| from.length_max,
     ),
     Argument::setting(
-        "x-max-length-bytes",
+        ("x-max-length-bytes", "bytes of bodies that may wait"),
         NATURAL,
         |queue, max| queue.length_bytes_max = max.natural(),
         |queue| number(queue.length_bytes_max),
@@ -89,7 +89,7 @@ pub static QUEUE_ARGUMENTS: [Argument; 31] = [
         |from| from.length_bytes_max,
     ),
     Argument::setting(
-        "x-overflow",
+        ("x-overflow", "the treatment of messages beyond these limits; `drop-head` by default"),
         OVERFLOWS,
         |queue, word| queue.overflow = overflow(word),
         |queue| {
@@ -102,7 +102,7 @@ pub static QUEUE_ARGUMENTS: [Argument; 31] = [
         |from| from.overflow,
     ),
     Argument::setting(
-        "x-dead-letter-exchange",
+        ("x-dead-letter-exchange", "the exchange for messages that are rejected, expire or overflow"),
         Takes::Name,
         |queue, name| {
             queue.dead_letter = name.name().map(|exchange| DeadLetterTarget { exchange, routing_key: None });
@@ -115,7 +115,7 @@ pub static QUEUE_ARGUMENTS: [Argument; 31] = [
         |from| from.dead_letter_exchange,
     ),
     Argument::setting(
-        "x-dead-letter-routing-key",
+        ("x-dead-letter-routing-key", "the routing key that these messages get; their own by default"),
         Takes::Name,
         |queue, key| {
             if let Some(target) = &mut queue.dead_letter {
@@ -131,7 +131,7 @@ pub static QUEUE_ARGUMENTS: [Argument; 31] = [
     ),
     // Zero is no priorities.
     Argument::setting(
-        "x-max-priority",
+        ("x-max-priority", "the highest priority that the queue tells apart; 0 is none"),
         Takes::Whole { min: 0, max: u8::MAX as i64 },
         |queue, max| {
             queue.priority_max = max.natural().and_then(|max| u8::try_from(max).ok()).filter(|max| *max > 0);
@@ -141,7 +141,7 @@ pub static QUEUE_ARGUMENTS: [Argument; 31] = [
     .of(CLASSIC),
     // RabbitMQ has it with quorum queues alone. There, minus one is no limit.
     Argument::setting(
-        "x-delivery-limit",
+        ("x-delivery-limit", "failed deliveries of a message before it is dead-lettered; -1 is no limit, 20 the default of a quorum queue"),
         Takes::Whole { min: -1, max: u32::MAX as i64 },
         |queue, limit| queue.delivery_limit = limit.natural().and_then(|limit| u32::try_from(limit).ok()),
         |queue| match queue.delivery_limit {
@@ -156,19 +156,19 @@ pub static QUEUE_ARGUMENTS: [Argument; 31] = [
         |from| from.delivery_limit,
     ),
     Argument::setting(
-        "x-dedup-window",
+        ("x-dedup-window", "milliseconds in which the queue takes a message id once"),
         Takes::Milliseconds { min: 0 },
         |queue, time| queue.dedup_window = time.milliseconds().filter(|window| !window.is_zero()),
         |queue| milliseconds(queue.dedup_window),
     ),
     Argument::setting(
-        "x-single-active-consumer",
+        ("x-single-active-consumer", "one consumer at a time gets messages, the others wait to take its place"),
         Takes::Flag,
         |queue, is_single| queue.is_single_active = is_single.flag(),
         |queue| queue.is_single_active.then_some(Value::Bool(true)),
     ),
     Argument::setting(
-        "x-level",
+        ("x-level", "how safe a persistent message is when it is confirmed; the broker's default where it is left out"),
         LEVELS,
         |queue, word| queue.level = if let Taken::Text(word) = word { Level::parse(word) } else { None },
         |queue| queue.level.map(|level| Value::text(level.as_str().as_bytes())),

@@ -4,7 +4,6 @@ use std::fmt;
 use std::time::Duration;
 
 use super::MILLISECONDS_MAX;
-use super::error::Fault;
 use crate::limits::SUBJECT_BYTES_MAX;
 use crate::message::Value;
 use crate::name::Name;
@@ -47,6 +46,27 @@ pub enum Taken<'a> {
     Flag(bool),
     /// Of [`Takes::Anything`].
     Anything,
+}
+
+/// The fault of a value.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ValueFault {
+    /// The value, shortened, has another type.
+    Type(String),
+    /// The number is below or above the range.
+    Range(i128),
+    /// The text, shortened, is none of the words, is empty, or is too long for a name.
+    Word(String),
+}
+
+impl fmt::Display for ValueFault {
+    /// Shows the value.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ValueFault::Type(value) | ValueFault::Word(value) => f.write_str(value),
+            ValueFault::Range(number) => write!(f, "{number}"),
+        }
+    }
 }
 
 impl Taken<'_> {
@@ -94,10 +114,10 @@ impl Takes {
     /// Reads a value of the right type within its range.
     ///
     /// # Errors
-    /// [`Fault::Type`], [`Fault::Range`] or [`Fault::Word`].
-    pub fn check<'a>(self, value: &'a Value<'_>) -> Result<Taken<'a>, Fault> {
-        let taken = self.read(value).ok_or_else(|| Fault::Type { value: shown(value), takes: self })?;
-        let out_of_range = |number| Fault::Range { number, takes: self };
+    /// [`ValueFault`].
+    pub fn check<'a>(self, value: &'a Value<'_>) -> Result<Taken<'a>, ValueFault> {
+        let taken = self.read(value).ok_or_else(|| ValueFault::Type(shown(value)))?;
+        let out_of_range = ValueFault::Range;
         match (self, taken, value) {
             (Takes::Milliseconds { .. } | Takes::Whole { .. }, _, Value::Uint(number))
                 if i64::try_from(*number).is_err() =>
@@ -112,11 +132,11 @@ impl Takes {
             (Takes::Words(words), Taken::Text(text), _)
                 if !words.iter().any(|word| word.as_bytes() == text) =>
             {
-                Err(Fault::Word { value: shown(value), takes: self })
+                Err(ValueFault::Word(shown(value)))
             }
-            (Takes::Text, Taken::Text([]), _) => Err(Fault::Word { value: String::new(), takes: self }),
+            (Takes::Text, Taken::Text([]), _) => Err(ValueFault::Word(String::new())),
             (Takes::Name, Taken::Text(text), _) if text.len() > SUBJECT_BYTES_MAX => {
-                Err(Fault::Word { value: shown(value), takes: self })
+                Err(ValueFault::Word(shown(value)))
             }
             _ => Ok(taken),
         }

@@ -130,20 +130,16 @@ pub(crate) fn bad_bool(name: &str, value: &[u8]) -> ProtocolError {
 fn refused(error: &ArgumentError) -> ProtocolError {
     let name = error.argument;
     match &error.fault {
-        Fault::Word { value, .. } | Fault::Type { value, .. } if name == "x-queue-type" => {
+        Fault::Value { fault, .. } if name == "x-queue-type" => {
             let text = format_args!(
-                "unsupported queue type `{value}`; use `classic` or `quorum`, or leave `x-queue-type` out"
+                "unsupported queue type `{fault}`; use `classic` or `quorum`, or leave `x-queue-type` out"
             );
             ProtocolError::last(PRECONDITION_FAILED, text)
         }
-        Fault::Word { value, takes } | Fault::Type { value, takes } => {
+        Fault::Value { fault, takes } => {
             let is_number = matches!(takes, Takes::Milliseconds { .. } | Takes::Whole { .. });
             let title = if is_number { PROCESSING_ERROR } else { INVALID_HEADER };
-            ProtocolError::new(title, format_args!("header `{name}` is `{value}`; write {takes}"))
-        }
-        Fault::Range { number, takes } => {
-            let text = format_args!("header `{name}` is `{number}`; write {takes}");
-            ProtocolError::new(PROCESSING_ERROR, text)
+            ProtocolError::new(title, format_args!("header `{name}` is `{fault}`; write {takes}"))
         }
         Fault::NoExchange => {
             let text = format_args!(
