@@ -60,7 +60,7 @@ pub(crate) struct ListOptions {
     /// Run only the lines of the list whose names begin so; several with a comma between.
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     pub(crate) only: Vec<String>,
-    /// Exit with 2 if the first peer spends more CPU a delivery than another, by more than this share: `3%`.
+    /// Exit with 5 if the first peer spends more CPU a delivery than another, by more than this share: `3%`.
     #[arg(long, value_name = "SHARE")]
     pub(crate) tolerance: Option<Share>,
 }

@@ -1,7 +1,7 @@
 //! Puts a new configuration in force.
 //!
 //! Everything that can fail comes first and is undone if a later step fails, so that a configuration is taken over as
-//! a whole or not at all.
+//! a whole or not at all. The objects of a definitions file are the exception: those that were applied stay.
 
 use std::error::Error;
 use std::fmt;
@@ -109,11 +109,15 @@ impl Reloader {
         let definitions =
             DefinitionsFile::read(&config).map_err(|error| ReloadError::of_definitions(&error))?;
         definitions.take_over(broker, runtime).map_err(|error| ReloadError::of_definitions(&error))?;
-        let planned = listening.prepare(&config).map_err(|error| ReloadError::of_start(&error))?;
-        let tls = certificates.install();
-        let (guest, is_scram_offered) = (config.users.guest, config.users.scram);
-        let offered = shared.access.offer_scram(is_scram_offered);
+        let offered = shared.access.offer_scram(config.users.scram);
         offered.map_err(|error| ReloadError::of_start(&StartError::Scram(error.to_string())))?;
+        let planned = listening.prepare(&config).map_err(|error| {
+            // The secret that this needs is there already, so that it cannot fail.
+            let _ = shared.access.offer_scram(before.config.users.scram);
+            ReloadError::of_start(&error)
+        })?;
+        let tls = certificates.install();
+        let guest = config.users.guest;
         shared.limit(&config);
         shared.settings.store(Arc::new(settings(config, &shared.run, planned.listeners(), tls)));
         listening.commit(planned);

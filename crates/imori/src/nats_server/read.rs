@@ -356,6 +356,14 @@ mod tests {
     }
 
     #[test]
+    fn of_keys_that_differ_in_case_alone_the_last_counts() {
+        let item = parse("Port: 1\nport: 2\nPORT: 3\nother: 4").unwrap();
+        let keys = item.keys().unwrap();
+        let read: Vec<_> = keys.iter().map(|(key, item)| (key.as_str(), json(item))).collect();
+        assert_eq!(read, [("port", 3.into()), ("other", 4.into())]);
+    }
+
+    #[test]
     fn the_syntax_is_that_of_nats_server() {
         for (text, expected) in [
             ("", r#"{}"#),

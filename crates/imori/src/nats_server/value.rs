@@ -40,7 +40,9 @@ impl Item {
     /// The keys of a map in lower case, the last of equal ones; `None` if the value is no map.
     pub(super) fn keys(&self) -> Option<Vec<(String, &Item)>> {
         let Value::Map(entries) = &self.value else { return None };
-        let is_last = |at: usize, key: &str| !entries.iter().skip(at + 1).any(|(later, _)| later == key);
+        let is_last = |at: usize, key: &str| {
+            !entries.iter().skip(at + 1).any(|(later, _)| later.to_lowercase() == key.to_lowercase())
+        };
         let last = entries.iter().enumerate().filter(|(at, (key, _))| is_last(*at, key));
         Some(last.map(|(_, (key, item))| (key.to_lowercase(), item)).collect())
     }
