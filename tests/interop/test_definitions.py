@@ -160,7 +160,7 @@ def test_the_definitions_of_a_vhost_go_to_another(tmp_path: Path) -> None:
                     {"name": "a", "vhost": "/", "durable": True, "arguments": {"x-expires": 0}}
                 ]
             },
-            "queue `a` in vhost `/`: PRECONDITION_FAILED",
+            "queue `a` in vhost `/`: invalid arg 'x-expires'",
         ),
         ({"permissions": [{"user": "joe", "vhost": "/"}]}, "missing field `configure`"),
         (

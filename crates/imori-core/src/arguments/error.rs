@@ -43,6 +43,9 @@ impl fmt::Display for ArgumentError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let name = self.argument;
         match &self.fault {
+            Fault::Value { fault, takes } if name == "x-queue-type" => {
+                write!(f, "invalid arg '{name}': unsupported queue type '{fault}'; write {takes}")
+            }
             Fault::Value { fault, takes } => {
                 write!(f, "invalid arg '{name}': it is `{fault}`; write {takes}")
             }

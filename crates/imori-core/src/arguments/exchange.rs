@@ -93,7 +93,7 @@ impl fmt::Display for ExchangeError {
         match self {
             ExchangeError::UnknownKind(kind) => write!(
                 f,
-                "invalid exchange type '{kind}'; use `direct`, `fanout`, `topic`, `headers` or `{DELAYED}`"
+                "unknown exchange type '{kind}'; use `direct`, `fanout`, `topic`, `headers` or `{DELAYED}`"
             ),
             ExchangeError::AlternateType(value) => {
                 write!(f, "invalid arg '{ALTERNATE_EXCHANGE}': it is `{value}`; write a name")

@@ -31,7 +31,9 @@ impl fmt::Display for NameError {
         f.write_str(match self {
             NameError::Empty => "a queue or exchange without a name cannot be declared; name it",
             NameError::LineEnd => "a name has no line end; leave it out",
-            NameError::Reserved => "names that begin with `amq.` are the broker's own; use another",
+            NameError::Reserved => {
+                "the name contains reserved prefix 'amq.*', as those that the broker makes do; use another"
+            }
         })
     }
 }

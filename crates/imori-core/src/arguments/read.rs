@@ -3,7 +3,7 @@
 use super::argument::Argument;
 use super::error::{ArgumentError, Fault};
 use super::table::{QUEUE_ARGUMENTS, find_argument};
-use super::takes::shown;
+use super::takes::{Taken, shown};
 use crate::message::Value;
 use crate::name::Name;
 use crate::policy::QueueKind;
@@ -54,7 +54,14 @@ pub fn read_arguments<'a>(
         }
         match &argument.setting {
             Some(setting) => (setting.set)(&mut settings, taken),
-            None => noted.push((Name::from(argument.name), value.into_owned())),
+            None => {
+                // Protocols differ in the types of numbers; equal ones are to be equal.
+                let kept = match taken {
+                    Taken::Number(number) => Value::Int(number),
+                    _ => value.into_owned(),
+                };
+                noted.push((Name::from(argument.name), kept));
+            }
         }
     }
     if !has_limit {

@@ -88,6 +88,18 @@ fn an_argument_of_another_kind_of_queue_is_refused() {
 }
 
 #[test]
+fn a_number_is_equal_whatever_its_type() {
+    for name in [&b"x-consumer-timeout"[..], b"x-max-length"] {
+        let [signed, unsigned] = [Value::Int(5), Value::Uint(5)].map(|value| {
+            let given = [(&b"x-queue-type"[..], Value::text(b"quorum")), (name, value)];
+            read_arguments(QueueSettings { is_durable: true, ..QueueSettings::default() }, given).unwrap()
+        });
+        assert_eq!(difference(&signed, &unsigned), None);
+        assert_eq!(signed, unsigned);
+    }
+}
+
+#[test]
 fn text_is_parsed_by_the_type_of_the_argument() {
     for (takes, text, expected) in [
         (Takes::Flag, "TRUE", Value::Bool(true)),

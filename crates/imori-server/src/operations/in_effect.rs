@@ -47,21 +47,15 @@ pub(crate) fn sources(declared: &QueueSettings, matched: &Matched) -> Vec<InEffe
     let in_effect = QUEUE_ARGUMENTS.iter().filter_map(|argument| {
         let key = argument.policy.as_ref()?;
         let source = (key.effect.as_ref()?.source)(&sources);
-        let value = argument
-            .value(&settings)
-            .map_or_else(|| default_of(key.name, &settings), |value| value_shown(&value));
+        let value = match key.name {
+            // Both have a value where no declaration says so; no limit is shown as null.
+            "overflow" => json!(settings.overflow.name()),
+            "delivery-limit" => json!(settings.delivery_limit),
+            _ => argument.value(&settings).map_or(Value::Null, |value| value_shown(&value)),
+        };
         Some(InEffect { key: key.name, value, source: shown(source, matched) })
     });
     in_effect.collect()
-}
-
-/// The value that a setting has where nobody set it.
-fn default_of(key: &str, settings: &QueueSettings) -> Value {
-    match key {
-        "overflow" => json!(settings.overflow.name()),
-        "delivery-limit" => json!(settings.delivery_limit),
-        _ => Value::Null,
-    }
 }
 
 /// A source in words: `default`, `argument`, `policy NAME` or `operator policy NAME`.
