@@ -1,4 +1,4 @@
-//! Every method in the table is read and written correctly.
+//! Every method of the specification's list, from bytes and to bytes.
 
 use imori_amqp091::codec::error::DecodeError;
 use imori_amqp091::codec::fields::{FieldError, Fields};
@@ -112,7 +112,7 @@ fn a_name_that_is_not_utf8_is_refused() {
 #[test]
 fn a_declaration_reads_as_it_was_sent() {
     let payload = b"\x00\x32\x00\x0a\x00\x00\x01q\x06\x00\x00\x00\x06\x01xI\x00\x00\x00\x07";
-    // The table has seven bytes, but its length says six.
+    // The table has seven bytes and says six.
     assert!(Method::decode(payload).is_err());
     let payload = b"\x00\x32\x00\x0a\x00\x00\x01q\x06\x00\x00\x00\x07\x01xI\x00\x00\x00\x07";
     let Ok(Method::QueueDeclare(declare)) = Method::decode(payload) else { panic!("{payload:?}") };

@@ -1,11 +1,10 @@
-//! Parses the table of methods independently of the generator.
+//! The specification's list of methods, which knows nothing of the codec's table.
 
 use imori_amqp091::codec::method::MethodId;
 
-/// The table that the generator reads.
-const TABLE: &str = include_str!("../../spec/methods.txt");
+const TABLE: &str = include_str!("methods.txt");
 
-/// Returns every method with its name and its fields, each as `type:name`.
+/// Every method with its name and its fields, each as `type:name`.
 pub(crate) fn named_fields() -> Vec<(MethodId, String, Vec<&'static str>)> {
     let mut methods = Vec::new();
     let mut class = (0, "");
@@ -24,9 +23,9 @@ pub(crate) fn named_fields() -> Vec<(MethodId, String, Vec<&'static str>)> {
     methods
 }
 
-/// Returns every method with its name and the types of its fields.
+/// Every method with its name and the types of its fields.
 pub(crate) fn table() -> Vec<(MethodId, String, Vec<&'static str>)> {
-    // A reserved field is zero or empty.
+    // A reserved field is written as zero or empty.
     let kind = |field: &&'static str| match field.split_once(':').unwrap() {
         ("octet", "-") => "0",
         ("short", "-") => "00",
@@ -41,13 +40,13 @@ pub(crate) fn table() -> Vec<(MethodId, String, Vec<&'static str>)> {
     named_fields().into_iter().map(typed).collect()
 }
 
-/// A table with a field of each type, sorted by name.
+/// A field of each type that a table can have, by rising name.
 pub(crate) const ALL_TYPES: &[u8] = b"\x01at\x01\x01bb\xff\x01cB\xff\x01ds\xff\xfe\x01eu\xff\xfe\x01fI\xff\xff\xff\xff\
 \x01gi\xff\xff\xff\xff\x01hl\xff\xff\xff\xff\xff\xff\xff\xff\x01if\x3f\x80\x00\x00\x01jd\xbf\xf0\x00\x00\x00\x00\x00\x00\
 \x01kD\x02\x00\x00\x01\x00\x01lT\x00\x00\x00\x00\x00\x00\x00\x09\x01mS\x00\x00\x00\x02hi\x01nx\x00\x00\x00\x01\x00\
 \x01oA\x00\x00\x00\x01V\x01pF\x00\x00\x00\x0a\x01qF\x00\x00\x00\x03\x01rV\x01sV";
 
-/// Encodes a method with these fields; `bytes` determines their values.
+/// The payload of a method with these fields, of which `bytes` decides the values.
 pub(crate) fn payload(id: MethodId, fields: &[&str], bytes: &[u8]) -> Vec<u8> {
     let mut out = [id.class.to_be_bytes(), id.method.to_be_bytes()].concat();
     let mut values = bytes.iter().copied().cycle();
