@@ -56,7 +56,7 @@ def message(key: str, body: bytes, *, flags: int = 0, properties: bytes = b"\0\0
     return frames.method(1, 60, 40, fields) + content
 
 
-@pytest.mark.parametrize("start", [b"", b"AMQP\x00\x00\x09", GREETING])
+@pytest.mark.parametrize("start", [b"", b"AMQP", b"AMQP\x00\x00\x09", GREETING])
 def test_half_a_login_is_cut_in_time_and_no_byte_extends_it(
     start_imori: StartImori, start: bytes
 ) -> None:

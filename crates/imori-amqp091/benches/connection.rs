@@ -20,7 +20,7 @@ use imori_amqp091::header_reader;
 use imori_amqp091::limits::{CHANNEL_MAX, FRAME_BYTES_MAX};
 use imori_amqp091::settings::Settings;
 use imori_core::id::ConnectionId;
-use imori_core::inbound::Inbound;
+use imori_core::inbound::{Accept as _, Inbound as _};
 use imori_core::outbound::Outbound;
 use imori_core::turn::{Budget, Peer};
 use imori_core::world::World;

@@ -15,7 +15,9 @@ use imori_core::authorize::Identity;
 use imori_core::broker::{self, Actor, Revoked};
 use imori_core::confirm::Confirm;
 use imori_core::id::ConnectionId;
-use imori_core::inbound::{Inbound, Intake, Keepalive, Performed, Phase, Repeat, Taken, Unread};
+use imori_core::inbound::{
+    Accept, Inbound, Intake, Keepalive, Performed, Phase, Repeat, Taken, Unread, renew_token,
+};
 use imori_core::outbound::{Encoder, Outbound, SessionId};
 use imori_core::room::Room;
 use imori_core::time::Time;
@@ -44,7 +46,7 @@ use state::{Action, Kind, State, action};
 #[derive(Debug)]
 pub struct Connection {
     state: State,
-    intake: Intake<Box<[u8]>>,
+    intake: Intake,
     client: Client,
     keepalive: Keepalive,
     /// Recognizes publishes that repeat each other.
@@ -53,11 +55,8 @@ pub struct Connection {
     is_blocked: bool,
 }
 
-impl Inbound for Connection {
+impl Accept for Connection {
     type Settings = Settings;
-    type Scratch = ();
-    /// The frames of a method and of its content.
-    type Parked = Box<[u8]>;
 
     fn new(settings: Arc<Settings>, id: ConnectionId, peer: Peer, now: Time) -> Connection {
         Connection {
@@ -74,12 +73,16 @@ impl Inbound for Connection {
     fn encoder(settings: &Settings) -> Box<dyn Encoder> {
         Box::new(DeliveryEncoder::new(FRAME_BYTES_MIN, false, settings))
     }
+}
 
-    fn intake(&self) -> &Intake<Box<[u8]>> {
+impl Inbound for Connection {
+    type Scratch = ();
+
+    fn intake(&self) -> &Intake {
         &self.intake
     }
 
-    fn intake_mut(&mut self) -> &mut Intake<Box<[u8]>> {
+    fn intake_mut(&mut self) -> &mut Intake {
         &mut self.intake
     }
 
@@ -148,7 +151,7 @@ impl Inbound for Connection {
         if self.state == State::Header {
             return self.take_protocol_header(world, input);
         }
-        if self.is_blocked && !Self::must_wait(world) {
+        if self.is_blocked && !self.must_wait(world) {
             self.unblock(world);
         }
         if let Some(bytes) = self.publish_again(world, input, budget) {
@@ -176,11 +179,12 @@ impl Inbound for Connection {
         taken.unwrap_or_else(|error| self.refuse_frame(world, frame.channel, id, error, frame.len()))
     }
 
+    /// The parked bytes are the frames of a method and of its content.
     fn replay<W: World>(
         &mut self,
         world: &W,
         _scratch: &mut (),
-        parked: &Box<[u8]>,
+        parked: &[u8],
         budget: &mut Budget,
     ) -> Performed {
         let Ok(Step::Frame(frame)) = decode(parked, usize::MAX) else { return Performed::Done };
@@ -204,8 +208,6 @@ impl Inbound for Connection {
         };
         performed.unwrap_or_else(|error| self.refuse(world, frame.channel, method.id(), error))
     }
-
-    fn replayed(&mut self, _: SessionId) {}
 
     /// A client with several channels may use another one for more than publishing.
     fn does_more_than_publish<W: World>(&self, world: &W) -> bool {
@@ -340,7 +342,7 @@ impl Connection {
             }
             (Action::Leave, _) => {}
             (Action::UpdateSecret, Some(Method::ConnectionUpdateSecret(update))) => {
-                match self.renew_token(world, update.new_secret) {
+                match renew_token(self, world, update.new_secret) {
                     None => return Ok(Taken::Left(Next::Verify)),
                     Some(true) => {}
                     Some(false) => {

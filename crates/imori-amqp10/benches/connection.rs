@@ -23,7 +23,7 @@ use imori_amqp10::connection::Connection;
 use imori_amqp10::header_reader;
 use imori_amqp10::settings::Settings;
 use imori_core::id::ConnectionId;
-use imori_core::inbound::Inbound;
+use imori_core::inbound::{Accept as _, Inbound as _};
 use imori_core::outbound::Outbound;
 use imori_core::turn::{Budget, Peer};
 use imori_core::world::World;

@@ -9,15 +9,15 @@ mod tokens;
 mod details;
 mod state;
 
+use std::any::Any;
 use std::sync::Arc;
 
 use imori_core::authorize::Identity;
 use imori_core::broker::{self, Actor, Revoked};
 use imori_core::id::ConnectionId;
-use imori_core::inbound::{Inbound, Intake, Keepalive, Performed, Phase, Taken, Unread};
+use imori_core::inbound::{Accept, Inbound, Intake, Keepalive, Performed, Phase, Taken, Unread};
 use imori_core::outbound::{Encoder, HeldAnswers, Outbound, SessionId};
 use imori_core::time::Time;
-use imori_core::turn::SessionDetails;
 use imori_core::turn::{Budget, ClientFacts, Next, Notice, Peer};
 use imori_core::world::World;
 
@@ -43,24 +43,22 @@ use crate::protocol_error::{Failure, ProtocolError};
 use crate::session::{channel_of, session_of};
 use crate::settings::Settings;
 use details::details;
+pub use details::{LinkDetails, LinkDirection, SessionDetails};
 use state::{Action, Kind, State, action};
 
 /// The inbound half of a connection.
 #[derive(Debug)]
 pub struct Connection {
     state: State,
-    intake: Intake<Box<[u8]>>,
+    intake: Intake,
     client: Client,
     keepalive: Keepalive,
     /// The SCRAM exchange of a client that was sent a challenge.
     exchange: Option<Box<Exchange>>,
 }
 
-impl Inbound for Connection {
+impl Accept for Connection {
     type Settings = Settings;
-    type Scratch = ();
-    /// A frame. A message of several transfers is parked as one frame.
-    type Parked = Box<[u8]>;
 
     fn new(settings: Arc<Settings>, id: ConnectionId, peer: Peer, now: Time) -> Connection {
         Connection {
@@ -76,12 +74,16 @@ impl Inbound for Connection {
     fn encoder(settings: &Settings) -> Box<dyn Encoder> {
         Box::new(DeliveryEncoder::new(FRAME_BYTES_MIN, settings))
     }
+}
 
-    fn intake(&self) -> &Intake<Box<[u8]>> {
+impl Inbound for Connection {
+    type Scratch = ();
+
+    fn intake(&self) -> &Intake {
         &self.intake
     }
 
-    fn intake_mut(&mut self) -> &mut Intake<Box<[u8]>> {
+    fn intake_mut(&mut self) -> &mut Intake {
         &mut self.intake
     }
 
@@ -125,8 +127,9 @@ impl Inbound for Connection {
         self.client.facts.clone()
     }
 
-    fn details<W: World>(&self, world: &W) -> Option<Vec<SessionDetails>> {
-        Some(details(&self.client, world))
+    /// The value is a `Vec<SessionDetails>`.
+    fn details<W: World>(&self, world: &W) -> Option<Box<dyn Any + Send>> {
+        Some(Box::new(details(&self.client, world)))
     }
 
     #[inline]
@@ -163,11 +166,12 @@ impl Inbound for Connection {
         taken
     }
 
+    /// The parked bytes are a frame. A message of several transfers is parked as one frame.
     fn replay<W: World>(
         &mut self,
         world: &W,
         _scratch: &mut (),
-        parked: &Box<[u8]>,
+        parked: &[u8],
         budget: &mut Budget,
     ) -> Performed {
         let Ok(Step::Frame(frame)) = decode(parked, usize::MAX) else { return Performed::Done };
@@ -182,8 +186,6 @@ impl Inbound for Connection {
         let performed = self.perform(world, frame.channel, &performative, (payload, None), budget);
         performed.unwrap_or_else(|failure| self.refuse(world, frame.channel, failure))
     }
-
-    fn replayed(&mut self, _: SessionId) {}
 
     /// A token under verification counts as parked, since later frames wait for it.
     fn has_parked(&self) -> bool {

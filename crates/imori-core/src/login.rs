@@ -120,6 +120,6 @@ pub enum Verdict {
 pub enum Verification {
     /// The verdict, at once.
     Done(Verdict),
-    /// The verdict follows in [`Inbound::verified`](crate::inbound::Inbound::verified).
+    /// The verdict follows in [`verified`](crate::inbound::verified).
     Pending,
 }

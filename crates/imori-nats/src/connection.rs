@@ -13,7 +13,7 @@ use imori_core::authorize::Identity;
 use imori_core::broker::{self, Actor, Revoked};
 use imori_core::confirm::Confirm;
 use imori_core::id::ConnectionId;
-use imori_core::inbound::{Inbound, Intake, Performed, Phase, Repeat, Taken, Unread};
+use imori_core::inbound::{Accept, Inbound, Intake, Performed, Phase, Repeat, Taken, Unread, park};
 use imori_core::outbound::{CutReason, Encoder, Outbound, SessionId, Source};
 use imori_core::time::Time;
 use imori_core::turn::{Budget, ClientFacts, Next, Notice, Peer, StartTls};
@@ -39,7 +39,7 @@ use crate::settings::Settings;
 #[derive(Debug)]
 pub struct Connection {
     state: State,
-    intake: Intake<Box<[u8]>>,
+    intake: Intake,
     client: Client,
     decoder: Decoder,
     pending: PendingSubscriptions,
@@ -132,10 +132,8 @@ impl Kind {
     }
 }
 
-impl Inbound for Connection {
+impl Accept for Connection {
     type Settings = Settings;
-    type Scratch = ();
-    type Parked = Box<[u8]>;
 
     fn new(settings: Arc<Settings>, id: ConnectionId, peer: Peer, now: Time) -> Self {
         Self {
@@ -154,12 +152,16 @@ impl Inbound for Connection {
     fn encoder(settings: &Settings) -> Box<dyn Encoder> {
         Box::new(DeliveryEncoder::new(false, settings))
     }
+}
 
-    fn intake(&self) -> &Intake<Box<[u8]>> {
+impl Inbound for Connection {
+    type Scratch = ();
+
+    fn intake(&self) -> &Intake {
         &self.intake
     }
 
-    fn intake_mut(&mut self) -> &mut Intake<Box<[u8]>> {
+    fn intake_mut(&mut self) -> &mut Intake {
         &mut self.intake
     }
 
@@ -261,7 +263,7 @@ impl Inbound for Connection {
         &mut self,
         world: &W,
         _scratch: &mut (),
-        parked: &Box<[u8]>,
+        parked: &[u8],
         budget: &mut Budget,
     ) -> Performed {
         match Decoder::new(self.client.settings.limits).client_op(parked) {
@@ -281,7 +283,7 @@ impl Inbound for Connection {
 
     /// The disk's alarm does not matter, as no message of a NATS client is persistent.
     #[inline]
-    fn must_wait<W: World>(world: &W) -> bool {
+    fn must_wait<W: World>(&self, world: &W) -> bool {
         world.is_alarmed()
     }
 
@@ -552,7 +554,7 @@ impl Connection {
     /// Parks an operation that publishes; later PINGs wait behind it.
     #[cold]
     fn begin_to_park<W: World>(&mut self, world: &W, bytes: &[u8]) -> Taken {
-        if let Some(next) = self.park(world, SESSION, || bytes.into()) {
+        if let Some(next) = park(self, world, SESSION, || bytes.into()) {
             return Taken::Left(next);
         }
         self.state = State::Parking;

@@ -18,7 +18,6 @@ use imori_core::world::Change;
 use tracing::info;
 
 use crate::clock::millis;
-use crate::config::ProtocolName;
 use crate::peers::client::Client;
 use crate::shared::Shared;
 use crate::stall::happenings::Happening;
@@ -69,7 +68,7 @@ impl ClaimedUser {
 impl Shared {
     /// Counts and records a login over a messaging protocol.
     pub(crate) fn note_login(&self, connection: ConnectionId, claimed: &ClaimedUser, verdict: &Verdict) {
-        let protocol = self.with_link(connection, |link| link.wire.client.spoken()).flatten();
+        let protocol = self.with_link(connection, |link| link.wire.client.protocol).flatten();
         self.logins.count(protocol, verdict);
         if let Some((source, origin)) = self.origin(connection) {
             self.record_login(source, &origin, claimed, verdict);
@@ -131,7 +130,7 @@ impl Shared {
             user: Some(facts.user.clone()),
             vhost,
             from: Some(client.source.to_string()),
-            protocol: client.protocol.map(|protocol| protocol.name().to_owned()),
+            protocol: client.protocol.map(|protocol| protocol.listener().name().to_owned()),
             ..Happening::default()
         });
     }
@@ -205,7 +204,7 @@ impl Shared {
             let client = &link.wire.client;
             (client.number, client.source, client.protocol)
         })?;
-        let protocol = protocol.map_or("none", ProtocolName::name);
+        let protocol = protocol.map_or("none", |protocol| protocol.listener().name());
         (number > 0).then(|| (source, Origin { from: source.to_string(), protocol }))
     }
 

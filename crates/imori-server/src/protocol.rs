@@ -1,31 +1,28 @@
 //! The table of protocols, and a connection of any of them as one type.
 //!
-//! To add a protocol, write its crate and add a line to the table. Its [`ProtocolName`] is its listener's key, and
-//! `prepare.rs` derives its settings from the configuration.
+//! To add a protocol, write its crate, and add a line to the table and a variant to [`Spoken`]. Its
+//! [`ProtocolName`](crate::config::ProtocolName) is its listener's key, and `prepare.rs` derives its settings from the
+//! configuration.
 
+use std::any::Any;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use imori_core::authorize::Renewal;
-use imori_core::certificate::Certificate;
+use imori_core::authorize::Identity;
+use imori_core::broker::{Actor, Revoked};
 use imori_core::id::ConnectionId;
-use imori_core::inbound::Inbound;
-use imori_core::login::Verdict;
-use imori_core::outbound::Encoder;
+use imori_core::inbound::{Accept, Inbound, Intake, Performed, Phase, Taken, Unread};
+use imori_core::outbound::{Encoder, SessionId};
 use imori_core::time::Time;
-use imori_core::turn::SessionDetails;
-use imori_core::turn::{Budget, ClientFacts, Next, Notice, Peer, Received};
+use imori_core::turn::{Budget, ClientFacts, Peer, Received};
 use imori_core::world::World;
 
-use crate::config::{ProtocolName, Spoken};
+use crate::config::Spoken;
 use crate::protocol_numbers::{AMQP, AMQP10, NATS, STOMP, header_reader};
 
-mod amqp;
-
-pub use amqp::{AmqpConnection, AmqpSettings};
-
 /// Declares the types with a variant or field for each protocol, and the macro `each!`, which evaluates one
-/// expression for any of them. The dollar is an argument, so that `each!` can have arguments of its own.
+/// expression for any of them, with its part of a [`Scratch`] if one is named. The dollar is an argument, so that
+/// `each!` can have arguments of its own.
 macro_rules! protocols {
     ($d:tt $( $(#[doc = $doc:literal])+ $Name:ident, $name:ident: $Connection:ty; )+) => {
         /// The inbound half of a connection.
@@ -37,7 +34,7 @@ macro_rules! protocols {
         /// Settings of each protocol's connections.
         #[derive(Debug, Clone)]
         pub struct ProtocolSettings {
-            $( $(#[doc = $doc])+ pub $name: Arc<<$Connection as Inbound>::Settings>, )+
+            $( $(#[doc = $doc])+ pub $name: Arc<<$Connection as Accept>::Settings>, )+
         }
 
         /// Scratch memory for reading frames; nothing in it outlives a turn.
@@ -49,14 +46,14 @@ macro_rules! protocols {
         impl Protocol {
             /// Creates the inbound half of a connection accepted at `now`.
             pub fn new(
-                name: ProtocolName,
+                spoken: Spoken,
                 settings: &ProtocolSettings,
                 id: ConnectionId,
                 peer: Peer,
                 now: Time,
             ) -> Protocol {
-                match name {
-                    $( ProtocolName::$Name => {
+                match spoken {
+                    $( Spoken::$Name => {
                         let settings = Arc::clone(&settings.$name);
                         Protocol::$Name(<$Connection>::new(settings, id, peer, now))
                     } )+
@@ -64,26 +61,9 @@ macro_rules! protocols {
             }
 
             /// Creates the encoder of a connection before login.
-            pub fn encoder(name: ProtocolName, settings: &ProtocolSettings) -> Box<dyn Encoder> {
-                match name {
-                    $( ProtocolName::$Name => <$Connection>::encoder(&settings.$name), )+
-                }
-            }
-
-            /// Processes the frames at the start of `input`; see [`Inbound::receive`].
-            #[inline]
-            pub fn receive<W: World>(
-                &mut self,
-                world: &W,
-                scratch: &mut Scratch,
-                input: &[u8],
-                shared: Option<&Bytes>,
-                budget: &mut Budget,
-            ) -> Received {
-                match self {
-                    $( Protocol::$Name(inbound) => {
-                        inbound.receive(world, &mut scratch.$name, input, shared, budget)
-                    } )+
+            pub fn encoder(spoken: Spoken, settings: &ProtocolSettings) -> Box<dyn Encoder> {
+                match spoken {
+                    $( Spoken::$Name => <$Connection>::encoder(&settings.$name), )+
                 }
             }
         }
@@ -92,6 +72,14 @@ macro_rules! protocols {
             ($d protocol:expr, $d inbound:ident => $d call:expr) => {
                 match $d protocol {
                     $( Protocol::$Name($d inbound) => $d call, )+
+                }
+            };
+            ($d protocol:expr, $d inbound:ident, $d scratch:ident => $d call:expr) => {
+                match $d protocol {
+                    $( Protocol::$Name($d inbound) => {
+                        let $d scratch = &mut $d scratch.$name;
+                        $d call
+                    } )+
                 }
             };
         }
@@ -103,8 +91,10 @@ protocols! {$
     Stomp, stomp: imori_stomp::connection::Connection;
     /// NATS, as its clients speak it.
     Nats, nats: imori_nats::connection::Connection;
-    /// AMQP 0-9-1 with RabbitMQ's extensions, and AMQP 1.0, by the first bytes.
-    Amqp, amqp: AmqpConnection;
+    /// AMQP 0-9-1 with RabbitMQ's extensions.
+    Amqp091, amqp091: imori_amqp091::connection::Connection;
+    /// AMQP 1.0.
+    Amqp10, amqp10: imori_amqp10::connection::Connection;
 }
 
 impl ProtocolSettings {
@@ -128,153 +118,146 @@ impl ProtocolSettings {
                 header_readers: header_reader,
                 ..nats
             }),
-            amqp: Arc::new(AmqpSettings {
-                amqp091: Arc::new(imori_amqp091::settings::Settings {
-                    origins: AMQP.origins,
-                    encoder_kinds: AMQP.encoder_kinds,
-                    header_readers: header_reader,
-                    ..amqp091
-                }),
-                amqp10: Arc::new(imori_amqp10::settings::Settings {
-                    origins: AMQP10.origins,
-                    encoder_kinds: AMQP10.encoder_kinds,
-                    header_readers: header_reader,
-                    ..amqp10
-                }),
+            amqp091: Arc::new(imori_amqp091::settings::Settings {
+                origins: AMQP.origins,
+                encoder_kinds: AMQP.encoder_kinds,
+                header_readers: header_reader,
+                ..amqp091
+            }),
+            amqp10: Arc::new(imori_amqp10::settings::Settings {
+                origins: AMQP10.origins,
+                encoder_kinds: AMQP10.encoder_kinds,
+                header_readers: header_reader,
+                ..amqp10
             }),
         }
     }
 }
 
-/// Each method forwards to the method of [`Inbound`] with the same name, except `decide`.
-impl Protocol {
-    /// Notes that the peer has started TLS, and its certificate.
-    pub fn secured(&mut self, certificate: Option<Arc<Certificate>>) {
-        each!(self, inbound => inbound.secured(certificate));
+/// Each method forwards to the protocol's own. [`Inbound::receive`] does too, so that the protocol is matched once a turn
+/// and not once a frame.
+impl Inbound for Protocol {
+    type Scratch = Scratch;
+
+    fn intake(&self) -> &Intake {
+        each!(self, inbound => inbound.intake())
     }
 
-    /// Sends the greeting, if the protocol has one.
-    pub fn greet<W: World>(&mut self, world: &W) {
-        each!(self, inbound => inbound.greet(world));
+    fn intake_mut(&mut self) -> &mut Intake {
+        each!(self, inbound => inbound.intake_mut())
     }
 
-    /// Whether the client has logged in.
-    pub fn is_logged_in(&self) -> bool {
+    fn actor(&self) -> Actor<'_> {
+        each!(self, inbound => inbound.actor())
+    }
+
+    fn phase(&self) -> Phase {
+        each!(self, inbound => inbound.phase())
+    }
+
+    fn close(&mut self) {
+        each!(self, inbound => inbound.close());
+    }
+
+    fn set_identity(&mut self, identity: Identity) {
+        each!(self, inbound => inbound.set_identity(identity));
+    }
+
+    fn readers_revoked<W: World>(&mut self, world: &W, revoked: Vec<Revoked>) {
+        each!(self, inbound => inbound.readers_revoked(world, revoked));
+    }
+
+    fn is_logged_in(&self) -> bool {
         each!(self, inbound => inbound.is_logged_in())
     }
 
-    /// Facts about the client's program, for the monitor.
-    pub fn client(&self) -> ClientFacts {
+    fn client(&self) -> ClientFacts {
         each!(self, inbound => inbound.client())
     }
 
-    /// The sessions with their links; `None` in a protocol without links.
-    pub fn details<W: World>(&self, world: &W) -> Option<Vec<SessionDetails>> {
+    fn details<W: World>(&self, world: &W) -> Option<Box<dyn Any + Send>> {
         each!(self, inbound => inbound.details(world))
     }
 
-    /// Chooses the version of AMQP by a client's first bytes, once they are there. Returns the connection and its
-    /// version if it was chosen just now.
-    #[inline]
-    pub(crate) fn decide<W: World>(&mut self, world: &W, first: &[u8]) -> Option<(ConnectionId, Spoken)> {
-        match self {
-            Protocol::Amqp(amqp) => amqp.decide(world, first),
-            Protocol::Stomp(_) | Protocol::Nats(_) => None,
-        }
+    fn greet<W: World>(&mut self, world: &W) {
+        each!(self, inbound => inbound.greet(world));
     }
 
-    /// Takes the last notice, for the log.
-    pub fn take_notice(&mut self) -> Option<Notice> {
-        each!(self, inbound => inbound.take_notice())
+    fn take<W: World>(
+        &mut self,
+        world: &W,
+        scratch: &mut Scratch,
+        unread: Unread<'_>,
+        budget: &mut Budget,
+    ) -> Taken {
+        each!(self, inbound, scratch => inbound.take(world, scratch, unread, budget))
     }
 
-    /// Whether frames are parked.
-    pub fn has_parked(&self) -> bool {
+    fn replay<W: World>(
+        &mut self,
+        world: &W,
+        scratch: &mut Scratch,
+        frame: &[u8],
+        budget: &mut Budget,
+    ) -> Performed {
+        each!(self, inbound, scratch => inbound.replay(world, scratch, frame, budget))
+    }
+
+    fn replayed(&mut self, session: SessionId) {
+        each!(self, inbound => inbound.replayed(session));
+    }
+
+    fn finish_turn<W: World>(&mut self, world: &W) {
+        each!(self, inbound => inbound.finish_turn(world));
+    }
+
+    fn has_parked(&self) -> bool {
         each!(self, inbound => inbound.has_parked())
     }
 
-    /// Bytes of the parked frames.
-    pub fn parked_bytes(&self) -> usize {
-        each!(self, inbound => inbound.parked_bytes())
+    fn must_wait<W: World>(&self, world: &W) -> bool {
+        each!(self, inbound => inbound.must_wait(world))
     }
 
-    /// Whether a frame waits for a queue.
-    pub fn waits_for_queue(&self) -> bool {
-        each!(self, inbound => inbound.waits_for_queue())
+    fn does_more_than_publish<W: World>(&self, world: &W) -> bool {
+        each!(self, inbound => inbound.does_more_than_publish(world))
     }
 
-    /// Whether parked frames wait for the end of an alarm.
-    pub fn waits_for_alarm(&self) -> bool {
-        each!(self, inbound => inbound.waits_for_alarm())
-    }
-
-    /// Whether a frame of this size could be parked during an alarm, so that the frames behind it can be read.
-    pub fn has_place_to_park<W: World>(&self, world: &W, frame_bytes: usize) -> bool {
-        each!(self, inbound => inbound.has_place_to_park(world, frame_bytes))
-    }
-
-    /// Total bytes of messages received in part so far, counted once `free_bytes` have arrived.
     #[inline]
-    pub fn gathered_bytes(&self, free_bytes: usize) -> usize {
+    fn gathered_bytes(&self, free_bytes: usize) -> usize {
         each!(self, inbound => inbound.gathered_bytes(free_bytes))
     }
 
-    /// Notes that a part of a long frame has arrived.
-    pub fn came(&mut self, now: Time) {
-        each!(self, inbound => inbound.came(now));
+    fn login_timed_out<W: World>(&mut self, world: &W) {
+        each!(self, inbound => inbound.login_timed_out(world));
     }
 
-    /// Notes that reading is paused.
-    pub fn pause(&mut self) {
-        each!(self, inbound => inbound.pause());
+    fn keepalive_deadline(&self) -> Option<Time> {
+        each!(self, inbound => inbound.keepalive_deadline())
     }
 
-    /// When to call [`Protocol::tick`].
-    pub fn next_deadline(&self) -> Option<Time> {
-        each!(self, inbound => inbound.next_deadline())
+    fn keep_alive<W: World>(&mut self, world: &W) {
+        each!(self, inbound => inbound.keep_alive(world));
     }
 
-    /// Handles the deadlines that have passed.
-    pub fn tick<W: World>(&mut self, world: &W) -> Next {
-        each!(self, inbound => inbound.tick(world))
-    }
-
-    /// Replays parked frames after an alarm.
-    pub fn alarm_ended<W: World>(&mut self, world: &W) -> Next {
-        each!(self, inbound => inbound.alarm_ended(world))
-    }
-
-    /// Replays parked frames once the queue they waited for is shorter or gone.
-    pub fn unthrottled<W: World>(&mut self, world: &W) -> Next {
-        each!(self, inbound => inbound.unthrottled(world))
-    }
-
-    /// Continues a login after its slow check.
-    pub fn verified(&mut self, verdict: Verdict) -> Next {
-        each!(self, inbound => inbound.verified(verdict))
-    }
-
-    /// Applies a change of a user if the client is logged in as that user. Whether the connection has ended.
-    #[must_use]
-    pub fn renew<W: World>(&mut self, world: &W, renewal: &Renewal) -> bool {
-        each!(self, inbound => inbound.renew(world, renewal))
-    }
-
-    /// Tells the client that the broker is stopping.
-    pub fn stopping<W: World>(&mut self, world: &W) {
+    fn stopping<W: World>(&mut self, world: &W) {
         each!(self, inbound => inbound.stopping(world));
     }
 
-    /// Releases what a client without a transport had, but keeps what it sent. Whether all of it was released.
-    #[must_use]
-    pub fn detach<W: World>(&mut self, world: &W) -> bool {
-        each!(self, inbound => inbound.detach(world))
+    #[inline]
+    fn receive<W: World>(
+        &mut self,
+        world: &W,
+        scratch: &mut Scratch,
+        input: &[u8],
+        shared: Option<&Bytes>,
+        budget: &mut Budget,
+    ) -> Received {
+        each!(self, inbound, scratch => inbound.receive(world, scratch, input, shared, budget))
     }
 
-    /// Releases everything a client without a transport had. Whether all of it was released.
-    #[must_use]
-    pub fn disconnect<W: World>(&mut self, world: &W) -> bool {
-        each!(self, inbound => inbound.disconnect(world))
+    fn next_deadline(&self) -> Option<Time> {
+        each!(self, inbound => inbound.next_deadline())
     }
 }
 

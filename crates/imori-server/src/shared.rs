@@ -102,10 +102,6 @@ impl Wire for TcpWire {
         }
     }
 
-    fn chosen(&mut self, version: Spoken) {
-        self.client.chosen = Some(version);
-    }
-
     fn wrote(&mut self, now: Time) {
         self.client.written_at = now;
     }
@@ -344,7 +340,7 @@ impl Shared {
                     let Client { facts, protocol, .. } = &link.wire.client;
                     // A NATS client may log in again as another user at any time.
                     let may_be =
-                        facts.user.is_empty() || facts.user == shown || *protocol == Some(ProtocolName::Nats);
+                        facts.user.is_empty() || facts.user == shown || *protocol == Some(Spoken::Nats);
                     if may_be {
                         link.renew(renewal.clone());
                     }

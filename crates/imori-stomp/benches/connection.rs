@@ -13,7 +13,7 @@ use std::time::Instant;
 
 use imori_core::broker;
 use imori_core::id::ConnectionId;
-use imori_core::inbound::Inbound;
+use imori_core::inbound::{Accept as _, Inbound as _};
 use imori_core::outbound::Outbound;
 use imori_core::turn::{Budget, Peer};
 use imori_core::world::World;

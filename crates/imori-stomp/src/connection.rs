@@ -12,7 +12,9 @@ use imori_core::broker::{Actor, Revoked};
 use imori_core::confirm::Confirm;
 use imori_core::error::BrokerError;
 use imori_core::id::ConnectionId;
-use imori_core::inbound::{Inbound, Intake, Keepalive, Performed, Phase, Repeat, Repeated, Taken, Unread};
+use imori_core::inbound::{
+    Accept, Inbound, Intake, Keepalive, Performed, Phase, Repeat, Repeated, Taken, Unread, park,
+};
 use imori_core::outbound::{Encoder, Outbound, SessionId};
 use imori_core::room::Room;
 use imori_core::time::Time;
@@ -43,7 +45,7 @@ use crate::settings::Settings;
 #[derive(Debug)]
 pub struct Connection {
     state: State,
-    intake: Intake<Parked>,
+    intake: Intake,
     client: Client,
     decoder: Decoder,
     /// Transactions and settles among the parked frames, which hold up later frames.
@@ -123,10 +125,8 @@ fn action(state: State, command: Command) -> Action {
     }
 }
 
-impl Inbound for Connection {
+impl Accept for Connection {
     type Settings = Settings;
-    type Scratch = HeaderTable;
-    type Parked = Parked;
 
     fn new(settings: Arc<Settings>, id: ConnectionId, peer: Peer, now: Time) -> Self {
         Self {
@@ -145,12 +145,16 @@ impl Inbound for Connection {
     fn encoder(settings: &Settings) -> Box<dyn Encoder> {
         Box::new(DeliveryEncoder::new(Version::V10, settings))
     }
+}
 
-    fn intake(&self) -> &Intake<Parked> {
+impl Inbound for Connection {
+    type Scratch = HeaderTable;
+
+    fn intake(&self) -> &Intake {
         &self.intake
     }
 
-    fn intake_mut(&mut self) -> &mut Intake<Parked> {
+    fn intake_mut(&mut self) -> &mut Intake {
         &mut self.intake
     }
 
@@ -236,10 +240,10 @@ impl Inbound for Connection {
         &mut self,
         world: &W,
         table: &mut HeaderTable,
-        parked: &Parked,
+        parked: &[u8],
         budget: &mut Budget,
     ) -> Performed {
-        match parked {
+        match Parked::decode(parked) {
             Parked::Receipt(receipt) => {
                 self.answer(world, receipt);
                 Performed::Done
@@ -350,7 +354,7 @@ impl Connection {
     /// length in bytes.
     #[inline]
     fn send_again<W: World>(&mut self, world: &W, input: &[u8], budget: &mut Budget) -> Option<usize> {
-        if self.state != State::Open || Self::must_wait(world) {
+        if self.state != State::Open || self.must_wait(world) {
             return None;
         }
         let Repeated { bytes, frames, report } =
@@ -475,7 +479,7 @@ impl Connection {
                 false => outbound.answer(SESSION, confirm, write),
             });
         } else {
-            self.intake.parking.push(SESSION, Parked::Receipt(receipt.into()), world.gauge());
+            self.intake.parking.push(SESSION, Parked::Receipt(receipt).encode(), world.gauge());
         }
     }
 
@@ -522,7 +526,7 @@ impl Connection {
     /// Parks a frame that publishes and starts parking the frames that depend on it.
     #[cold]
     fn begin_to_park<W: World>(&mut self, world: &W, frame: &Frame<'_>, bytes: &[u8]) -> Taken {
-        if let Some(next) = self.park(world, SESSION, || Parked::Frame(bytes.into())) {
+        if let Some(next) = park(self, world, SESSION, || Parked::Frame(bytes).encode()) {
             return Taken::Left(next);
         }
         self.state = State::Parking;
@@ -531,7 +535,7 @@ impl Connection {
     }
 
     fn park_frame<W: World>(&mut self, world: &W, frame: &Frame<'_>, bytes: &[u8]) {
-        self.intake.parking.push(SESSION, Parked::Frame(bytes.into()), world.gauge());
+        self.intake.parking.push(SESSION, Parked::Frame(bytes).encode(), world.gauge());
         self.mark(frame);
         if frame.command == Command::Disconnect {
             self.state = State::Leaving;

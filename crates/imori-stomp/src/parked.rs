@@ -3,19 +3,33 @@
 
 use std::collections::BTreeSet;
 
+/// Precedes a parked receipt; no frame begins with it.
+const RECEIPT: u8 = 0;
+
 /// A parked frame, or a receipt behind one.
-#[derive(Debug)]
-pub enum Parked {
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Parked<'a> {
     /// A whole frame.
-    Frame(Box<[u8]>),
+    Frame(&'a [u8]),
     /// The receipt of a frame already performed, queued to keep receipts in frame order.
-    Receipt(Box<[u8]>),
+    Receipt(&'a [u8]),
 }
 
-impl AsRef<[u8]> for Parked {
-    fn as_ref(&self) -> &[u8] {
-        let (Self::Frame(bytes) | Self::Receipt(bytes)) = self;
-        bytes
+impl<'a> Parked<'a> {
+    /// The bytes to park.
+    pub(crate) fn encode(self) -> Box<[u8]> {
+        match self {
+            Parked::Frame(bytes) => bytes.into(),
+            Parked::Receipt(id) => [&[RECEIPT], id].concat().into(),
+        }
+    }
+
+    /// Reads parked bytes.
+    pub(crate) fn decode(bytes: &'a [u8]) -> Parked<'a> {
+        match bytes {
+            [RECEIPT, id @ ..] => Parked::Receipt(id),
+            _ => Parked::Frame(bytes),
+        }
     }
 }
 

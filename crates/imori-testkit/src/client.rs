@@ -6,7 +6,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use imori_core::broker;
 use imori_core::id::ConnectionId;
-use imori_core::inbound::Inbound;
+use imori_core::inbound::{Accept, disconnect, tick, verified};
 use imori_core::login::Verdict;
 use imori_core::outbound::Outbound;
 use imori_core::time::Time;
@@ -16,7 +16,7 @@ use imori_core::world::World;
 use crate::world::TestWorld;
 
 /// Sends these pieces of input as one client with default settings, and returns all answers.
-pub fn answers<'a, C: Inbound<Settings: Default>>(
+pub fn answers<'a, C: Accept<Settings: Default>>(
     world: &TestWorld,
     pieces: impl Iterator<Item = &'a [u8]>,
 ) -> Vec<u8> {
@@ -30,7 +30,7 @@ pub fn answers<'a, C: Inbound<Settings: Default>>(
 }
 
 /// One end of a transport, with the broker's state for it.
-pub struct Client<C: Inbound> {
+pub struct Client<C: Accept> {
     /// The connection's id.
     pub id: ConnectionId,
     /// The protocol's state machine.
@@ -41,13 +41,13 @@ pub struct Client<C: Inbound> {
     scratch: C::Scratch,
 }
 
-impl<C: Inbound> fmt::Debug for Client<C> {
+impl<C: Accept> fmt::Debug for Client<C> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Client").field("id", &self.id).field("next", &self.next).finish_non_exhaustive()
     }
 }
 
-impl<C: Inbound> Client<C> {
+impl<C: Accept> Client<C> {
     /// Connects from this machine, or from another if `is_loopback` is false.
     pub fn new(world: &TestWorld, settings: &Arc<C::Settings>, is_loopback: bool) -> Client<C> {
         let id = world.open(C::encoder(settings));
@@ -79,23 +79,20 @@ impl<C: Inbound> Client<C> {
 
     /// Tells the connection that the memory alarm has ended.
     pub fn alarm_ended(&mut self, world: &TestWorld) {
-        self.go_on(world, C::alarm_ended);
+        let next = self.connection.intake().alarm_ended();
+        self.go_on(world, next);
     }
 
     /// Tells the connection that the queue it waited for has room again.
     pub fn unthrottled(&mut self, world: &TestWorld) {
-        self.go_on(world, C::unthrottled);
+        let next = self.connection.intake_mut().unthrottled();
+        self.go_on(world, next);
     }
 
     /// Passes the connection the verdict on its credentials.
     pub fn verified(&mut self, world: &TestWorld, verdict: Verdict) {
-        if self.next == Next::Close {
-            return;
-        }
-        self.next = self.connection.verified(verdict);
-        if self.next == Next::Again {
-            self.work(world);
-        }
+        let next = verified(&mut self.connection, verdict);
+        self.go_on(world, next);
     }
 
     /// Runs the connection's deadlines up to `until`, each at its own time.
@@ -105,7 +102,7 @@ impl<C: Inbound> Client<C> {
             && at <= until
         {
             world.set_time(at);
-            self.next = self.connection.tick(world);
+            self.next = tick(&mut self.connection, world);
         }
     }
 
@@ -130,16 +127,16 @@ impl<C: Inbound> Client<C> {
 
     /// Closes the transport.
     pub fn leave(&mut self, world: &TestWorld) {
-        while !self.connection.disconnect(world) {}
+        while !disconnect(&mut self.connection, world) {}
         world.forget(self.id);
         self.next = Next::Close;
     }
 
-    fn go_on(&mut self, world: &TestWorld, tell: fn(&mut C, &TestWorld) -> Next) {
+    fn go_on(&mut self, world: &TestWorld, next: Next) {
         if self.next == Next::Close {
             return;
         }
-        self.next = tell(&mut self.connection, world);
+        self.next = next;
         if self.next == Next::Again {
             self.work(world);
         }

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use std::{env, fs};
 
-use imori_core::inbound::Inbound;
+use imori_core::inbound::{Accept, Inbound as _};
 use imori_core::message::{HeaderReader, OriginId};
 use imori_core::turn::Next;
 use imori_core::world::World;
@@ -23,7 +23,7 @@ use crate::world::TestWorld;
 /// A protocol whose conversations can be written in files; tests implement it for their own type.
 pub trait Dialogue: Sized {
     /// The inbound half of a connection.
-    type Connection: Inbound<Settings: Clone>;
+    type Connection: Accept<Settings: Clone>;
 
     /// The header reader for messages of this origin.
     fn header_reader(origin: OriginId) -> &'static dyn HeaderReader;
@@ -45,7 +45,7 @@ pub trait Dialogue: Sized {
 }
 
 /// The settings shared by all connections of a protocol.
-pub type Settings<D> = <<D as Dialogue>::Connection as Inbound>::Settings;
+pub type Settings<D> = <<D as Dialogue>::Connection as Accept>::Settings;
 
 /// Runs every conversation in a folder and compares it with its file.
 ///

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use imori_core::broker;
 use imori_core::confirm::Confirm;
-use imori_core::inbound::{Inbound, Performed, Taken, Unread};
+use imori_core::inbound::{Inbound, Performed, Taken, Unread, park};
 use imori_core::message::BODY_SHARED_MIN;
 use imori_core::outbound::SessionId;
 use imori_core::turn::{Budget, Next};
@@ -38,7 +38,7 @@ impl Connection {
         let number = u16::from_be_bytes([channel1, channel2]);
         let channel = self.client.channels.get(&number)?;
         let has_parked = self.intake.parking.has_parked_of(SessionId(number));
-        if !channel.only_publishes() || has_parked || Self::must_wait(world) {
+        if !channel.only_publishes() || has_parked || self.must_wait(world) {
             return None;
         }
         if channel.confirms.is_none() {
@@ -201,7 +201,7 @@ impl Connection {
         if self.publish_now(world, frame.channel, op, content, shared, budget)? {
             return Ok(None);
         }
-        Ok(self.park(world, session, waiting))
+        Ok(park(self, world, session, waiting))
     }
 
     /// Publishes a message; returns false if it has to wait for the end of an alarm or for a queue.
@@ -216,7 +216,7 @@ impl Connection {
         shared: Option<&Bytes>,
         budget: &mut Budget,
     ) -> Result<bool, ProtocolError> {
-        if Self::must_wait(world) {
+        if self.must_wait(world) {
             self.block(world);
             return Ok(false);
         }
@@ -288,7 +288,7 @@ impl Connection {
         let settles = matches!(method, Method::BasicAck(_) | Method::BasicNack(_) | Method::BasicReject(_));
         let has_parked = self.intake.parking.has_parked_of(session);
         let is_behind = has_parked && (is_transactional || !settles);
-        if matches!(method, Method::TxCommit(_)) && publishes && Self::must_wait(world) {
+        if matches!(method, Method::TxCommit(_)) && publishes && self.must_wait(world) {
             self.block(world);
         } else if !is_behind {
             match self.perform(world, frame.channel, method, budget) {

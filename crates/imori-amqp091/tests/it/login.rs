@@ -23,7 +23,7 @@ fn start_ok(mechanism: &str, response: &[u8]) -> Vec<u8> {
 fn certified(world: &TestWorld, user: Option<&str>) -> (Client<Connection>, String) {
     let mut client = Client::<Connection>::new(world, &Arc::new(Settings::default()), false);
     let certificate = Certificate { user: user.map(String::from), ..Certificate::default() };
-    client.connection.secured(Some(Arc::new(certificate)));
+    client.connection.intake_mut().secured(Some(Arc::new(certificate)));
     client.send(world, b"AMQP\x00\x00\x09\x01");
     let start = String::from_utf8_lossy(&client.output(world)).into_owned();
     (client, start)
@@ -48,7 +48,10 @@ fn external_is_offered_and_taken_only_with_a_certificate_that_names_a_user() {
         let asked = logins.first().map(|login| login.credentials.clone());
         assert!(asked == credentials, "{user:?} {response:?}");
         if credentials.is_none() {
-            assert_eq!(client.connection.take_notice().unwrap().message, "certificate of no user");
+            assert_eq!(
+                client.connection.intake_mut().take_notice().unwrap().message,
+                "certificate of no user"
+            );
         }
     }
 }

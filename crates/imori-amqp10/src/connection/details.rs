@@ -1,13 +1,72 @@
 //! Describes the sessions and links of a connection to operators.
 
+use imori_core::name::Name;
 use imori_core::outbound::{Outbound, Source};
-use imori_core::turn::{LinkDetails, LinkDirection, SessionDetails};
 use imori_core::world::World;
 
 use crate::client::Client;
 use crate::codec::restricted::{ReceiverSettleMode, SenderSettleMode};
 use crate::link::{End, Link};
 use crate::session::{Session, session_of};
+
+/// A session and its links.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SessionDetails {
+    /// Its channel.
+    pub channel: u16,
+    /// The highest link handle.
+    pub handle_max: u32,
+    /// The serial number of the next transfer frame from the client.
+    pub next_incoming_id: u32,
+    /// The number of transfer frames that the client may send.
+    pub incoming_window: u32,
+    /// The serial number of the next transfer frame from the broker.
+    pub next_outgoing_id: u32,
+    /// The number of transfer frames that the client accepts.
+    pub remote_incoming_window: u32,
+    /// The number of unsettled deliveries to the client.
+    pub unsettled: usize,
+    /// The number of answers to the client that wait for the journal.
+    pub held_answers: usize,
+    /// The links, in order of their handles.
+    pub links: Vec<LinkDetails>,
+}
+
+/// The direction of messages on a link.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LinkDirection {
+    /// From the client to the broker.
+    Incoming,
+    /// From the broker to the client.
+    Outgoing,
+}
+
+/// A link.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LinkDetails {
+    /// Its handle in the session.
+    pub handle: u32,
+    /// The name that the client chose.
+    pub name: String,
+    /// The direction of messages.
+    pub direction: LinkDirection,
+    /// The node address as the client wrote it; `None` if each message has its own.
+    pub address: Option<String>,
+    /// The queue that an outgoing link consumes from.
+    pub queue: Option<Name>,
+    /// `settled`, `unsettled` or `mixed`.
+    pub snd_settle_mode: &'static str,
+    /// `first` or `second`.
+    pub rcv_settle_mode: &'static str,
+    /// The maximum size of a message in bytes, if limited.
+    pub message_bytes_max: Option<u64>,
+    /// The number of deliveries so far, as a serial number.
+    pub delivery_count: u32,
+    /// The remaining credit.
+    pub credit: u32,
+    /// The number of unsettled deliveries on an outgoing link.
+    pub unsettled: usize,
+}
 
 /// Returns the details of a client's sessions, by channel.
 pub(super) fn details<W: World>(client: &Client, world: &W) -> Vec<SessionDetails> {

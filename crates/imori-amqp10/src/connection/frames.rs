@@ -64,7 +64,7 @@ impl Connection {
                 self.intake.parking.push(session, waits(&transfer, &payload), world.gauge());
                 return Ok(Taken::Bytes(frame.len));
             }
-            if !Self::must_wait(world) {
+            if !self.must_wait(world) {
                 let published =
                     publish(&mut self.client, world, channel, &transfer, (&payload, shared), budget);
                 if published.map_err(|failure| (channel, failure))? == Performed::Done {

@@ -1,6 +1,6 @@
 //! Renewal of access tokens after the login.
 
-use imori_core::inbound::{Inbound, Phase, Taken};
+use imori_core::inbound::{Inbound, Phase, Taken, renew_token};
 use imori_core::turn::Next;
 use imori_core::world::World;
 
@@ -17,7 +17,7 @@ impl Connection {
     #[cold]
     pub(super) fn take_tokens<W: World>(&mut self, world: &W, input: &[u8]) -> Option<Taken> {
         while let Some(new) = self.client.new_tokens.pop_front() {
-            let failure = match self.renew_token(world, &new.token) {
+            let failure = match renew_token(self, world, &new.token) {
                 None => {
                     self.client.new_tokens.push_front(new);
                     return Some(Taken::Left(Next::Verify));

@@ -1,5 +1,6 @@
 //! The trait that a protocol's connection implements, and the loop that feeds it frames.
 
+use std::any::Any;
 use std::fmt::Debug;
 use std::sync::Arc;
 
@@ -8,45 +9,42 @@ use bytes::Bytes;
 use super::intake::Intake;
 use super::parking::Line;
 use super::unread::Unread;
-use crate::authorize::{Action, Identity, Object, Renewal, authorize};
-use crate::broker::{self, Actor, Revoked};
-use crate::certificate::Certificate;
+use crate::authorize::Identity;
+use crate::broker::{Actor, Revoked};
 use crate::id::ConnectionId;
-use crate::login::{Credentials, Verdict};
-use crate::outbound::{CutReason, Encoder, SessionId};
+use crate::outbound::{CutReason, Encoder, Outbound, SessionId};
 use crate::room::Room;
 use crate::time::Time;
-use crate::turn::SessionDetails;
-use crate::turn::{Budget, ClientFacts, Next, Notice, Peer, Received};
+use crate::turn::{Budget, ClientFacts, Next, Peer, Received};
 use crate::world::World;
 
-/// The inbound half of a connection: decodes bytes, performs commands on the broker, and puts
-/// answers into the outbound half.
-///
-/// An implementation reads no socket and no clock. One caller feeds it, one turn at a time, and
-/// carries out the returned [`Next`]. The protocol implements the first group of methods. The
-/// caller uses the second group, which has default bodies for every protocol.
-pub trait Inbound: Debug + Sized {
+/// A protocol whose connections a listener can accept.
+pub trait Accept: Inbound {
     /// The settings of a listener, shared by its connections.
     type Settings;
-
-    /// Memory for decoding frames during a turn; a cell lends its own to each of its connections.
-    type Scratch: Debug + Default;
-
-    /// A parked frame. Its bytes are charged to the memory gauge.
-    type Parked: AsRef<[u8]> + Debug;
 
     /// Creates the inbound half of a connection that was accepted at `now`.
     fn new(settings: Arc<Self::Settings>, id: ConnectionId, peer: Peer, now: Time) -> Self;
 
     /// Creates the encoder of a connection that has not logged in.
     fn encoder(settings: &Self::Settings) -> Box<dyn Encoder>;
+}
+
+/// The inbound half of a connection: decodes bytes, performs commands on the broker, and puts
+/// answers into the outbound half.
+///
+/// An implementation reads no socket and no clock. One caller feeds it, one turn at a time, and
+/// carries out the returned [`Next`]. What is common to all protocols is in [`Intake`] and in the
+/// functions of this module.
+pub trait Inbound: Debug + Sized {
+    /// Memory for decoding frames during a turn; a cell lends its own to each of its connections.
+    type Scratch: Debug + Default;
 
     /// The state that connections of every protocol have.
-    fn intake(&self) -> &Intake<Self::Parked>;
+    fn intake(&self) -> &Intake;
 
     /// Mutable access to that state.
-    fn intake_mut(&mut self) -> &mut Intake<Self::Parked>;
+    fn intake_mut(&mut self) -> &mut Intake;
 
     /// The client on behalf of which the broker acts.
     fn actor(&self) -> Actor<'_>;
@@ -71,17 +69,10 @@ pub trait Inbound: Debug + Sized {
         ClientFacts::default()
     }
 
-    /// The sessions with their links, for monitoring; `None` in a protocol without links.
-    fn details<W: World>(&self, _world: &W) -> Option<Vec<SessionDetails>> {
+    /// A description of the sessions, for monitoring by a caller that knows the protocol and its
+    /// type; `None` if the protocol has none.
+    fn details<W: World>(&self, _world: &W) -> Option<Box<dyn Any + Send>> {
         None
-    }
-
-    /// Records that the peer has started TLS, and the certificate it presented.
-    fn secured(&mut self, certificate: Option<Arc<Certificate>>) {
-        let peer = &mut self.intake_mut().peer;
-        peer.is_encrypted = true;
-        peer.may_send_password = true;
-        peer.certificate = certificate;
     }
 
     /// Sends the broker's greeting, in a protocol where the broker speaks first. The connection is
@@ -102,33 +93,39 @@ pub trait Inbound: Debug + Sized {
         &mut self,
         world: &W,
         scratch: &mut Self::Scratch,
-        frame: &Self::Parked,
+        frame: &[u8],
         budget: &mut Budget,
     ) -> Performed;
 
     /// Called when the last parked frame of a session has been replayed.
-    fn replayed(&mut self, session: SessionId);
+    fn replayed(&mut self, _session: SessionId) {}
 
     /// Completes work collected from several frames, at the end of a turn.
     fn finish_turn<W: World>(&mut self, _world: &W) {}
 
+    /// Whether there is work without further input: frames are parked, that is, decoded but waiting
+    /// for the end of an alarm or for a queue. Reading may continue meanwhile.
+    fn has_parked(&self) -> bool {
+        self.intake().parking.has_parked()
+    }
+
     /// Whether parked frames must stay parked because of an alarm.
     #[inline]
-    fn must_wait<W: World>(world: &W) -> bool {
+    fn must_wait<W: World>(&self, world: &W) -> bool {
         world.is_alarmed() || world.room().is_alarmed()
     }
 
     /// Whether reading on may free memory, because the client does more than publish.
     fn does_more_than_publish<W: World>(&self, world: &W) -> bool {
-        let reads = |outbound: &mut crate::outbound::Outbound| {
-            outbound.readers_len() > 0 || outbound.unsettled_len() > 0
-        };
+        let reads = |outbound: &mut Outbound| outbound.readers_len() > 0 || outbound.unsettled_len() > 0;
         world.with_outbound(self.actor().connection, reads) == Some(true)
     }
 
-    /// Whether the client has unsettled deliveries.
-    fn has_unsettled<W: World>(&self, world: &W) -> bool {
-        world.with_outbound(self.actor().connection, |outbound| outbound.unsettled_len() > 0) == Some(true)
+    /// The total size of partly received messages, once at least `free_bytes` of them have arrived;
+    /// 0 before that.
+    #[inline]
+    fn gathered_bytes(&self, _free_bytes: usize) -> usize {
+        0
     }
 
     /// Closes the connection of a client that has not logged in in time.
@@ -137,17 +134,20 @@ pub trait Inbound: Debug + Sized {
     }
 
     /// The time at which to call [`Inbound::keep_alive`].
-    fn keepalive_deadline(&self) -> Option<Time>;
+    fn keepalive_deadline(&self) -> Option<Time> {
+        None
+    }
 
     /// Handles the protocol's own deadlines: sends heart-beats and detects a silent client.
-    fn keep_alive<W: World>(&mut self, world: &W);
+    fn keep_alive<W: World>(&mut self, _world: &W) {}
 
     /// Tells the client that the broker is shutting down. By default the connection is cut.
     fn stopping<W: World>(&mut self, world: &W) {
         world.with_outbound(self.actor().connection, |outbound| outbound.cut(CutReason::ShuttingDown));
     }
 
-    // The rest is for the caller and for protocols.
+    // No protocol overrides the rest. A type that stands for several of them does, to choose once a
+    // turn.
 
     /// Works through the frames in `input`, which starts where the last call's `consumed` ended.
     ///
@@ -172,229 +172,14 @@ pub trait Inbound: Debug + Sized {
         }
     }
 
-    /// Resumes a login with the verdict of a check that took longer than a turn. After
-    /// [`Next::Again`] the caller continues with [`Inbound::receive`] and the rest of the input.
-    fn verified(&mut self, verdict: Verdict) -> Next {
-        if self.phase() == Phase::Closed {
-            return Next::Close;
-        }
-        self.intake_mut().decided(verdict);
-        Next::Again
-    }
-
-    /// Applies a change of a user, if it concerns this client. Readers that are no longer allowed
-    /// end, and parked frames are decided by the new rights. The connection ends if the user may no
-    /// longer be in its vhost.
-    ///
-    /// Returns whether the connection has ended; [`Next::Close`] follows.
-    #[must_use]
-    fn renew<W: World>(&mut self, world: &W, renewal: &Renewal) -> bool {
-        self.intake_mut().renew(renewal);
-        let actor = self.actor();
-        if self.phase() == Phase::Closed || !renewal.concerns(actor.identity) {
-            return false;
-        }
-        match renewal.identity.clone() {
-            Some(identity) => self.change_identity(world, identity),
-            None => self.revoke(world),
-        }
-        self.phase() == Phase::Closed
-    }
-
-    /// Switches to another identity of the same user, or ends the connection if that one may not be
-    /// in its vhost.
-    fn change_identity<W: World>(&mut self, world: &W, identity: Identity) {
-        let vhost = self.actor().vhost;
-        if self.is_logged_in() && authorize(&identity, Action::Enter, vhost, Object::Vhost).is_err() {
-            return self.revoke(world);
-        }
-        self.set_identity(identity);
-        let revoked = broker::recheck_readers(world, &self.actor());
-        if !revoked.is_empty() {
-            self.readers_revoked(world, revoked);
-        }
-    }
-
-    /// Ends the connection because its user was removed or may no longer be in its vhost.
-    fn revoke<W: World>(&mut self, world: &W) {
-        let user = self.actor().identity.user.clone();
-        self.end_login(world, "login revoked", CutReason::Revoked { user });
-    }
-
-    /// Ends the connection and logs the reason.
-    fn end_login<W: World>(&mut self, world: &W, kind: &'static str, reason: CutReason) {
-        self.intake_mut().notice = Some(Notice::refused(kind, reason.to_string()));
-        world.with_outbound(self.actor().connection, |outbound| outbound.cut(reason));
-        self.close();
-    }
-
-    /// The expiry of the client's access token, if it logged in with one.
-    fn token_ends(&self) -> Option<Time> {
-        self.actor().identity.rights.valid_until()
-    }
-
-    /// Takes the last notice, for the log.
-    fn take_notice(&mut self) -> Option<Notice> {
-        self.intake_mut().take_notice()
-    }
-
-    /// Whether frames are parked, that is, decoded but waiting for the end of an alarm or for a
-    /// queue. Reading may continue meanwhile.
-    fn has_parked(&self) -> bool {
-        self.intake().parking.has_parked()
-    }
-
-    /// The size of the parked frames in bytes.
-    fn parked_bytes(&self) -> usize {
-        self.intake().parking.bytes()
-    }
-
-    /// Whether a frame waits for a queue, parked or still in the input. The world's `unthrottle`
-    /// then tells when to call [`Inbound::unthrottled`].
-    fn waits_for_queue(&self) -> bool {
-        self.intake().parking.waits_for_queue()
-    }
-
-    /// Whether parked frames wait for the end of an alarm. The caller must then call
-    /// [`Inbound::alarm_ended`] when it is over.
-    fn waits_for_alarm(&self) -> bool {
-        self.intake().parking.waits_for_alarm()
-    }
-
-    /// Whether an alarm would park a frame of this size, so that the frames behind it, which may
-    /// free memory, can be read.
-    fn has_place_to_park<W: World>(&self, world: &W, frame_bytes: usize) -> bool {
-        self.intake().has_place_for(frame_bytes) && self.does_more_than_publish(world)
-    }
-
-    /// The total size of partly received messages, once at least `free_bytes` of them have arrived;
-    /// 0 before that.
-    #[inline]
-    fn gathered_bytes(&self, free_bytes: usize) -> usize {
-        let _ = free_bytes;
-        0
-    }
-
-    /// Notes that part of a long frame has arrived, which [`Inbound::receive`] sees only when
-    /// complete.
-    fn came(&mut self, now: Time) {
-        self.intake_mut().reading.received(now);
-    }
-
-    /// Notes that reading is paused, for lack of memory for a long frame.
-    fn pause(&mut self) {
-        self.intake_mut().reading.pause();
-    }
-
-    /// The time at which to call [`Inbound::tick`].
+    /// The time at which to call [`tick`](super::tick).
     fn next_deadline(&self) -> Option<Time> {
         if self.phase() == Phase::Closed {
             return None;
         }
+        let token_ends = self.actor().identity.rights.valid_until();
         let login_until = self.intake().reading.login_until();
-        [login_until, self.keepalive_deadline(), self.token_ends()].into_iter().flatten().min()
-    }
-
-    /// Handles the deadlines that have passed.
-    fn tick<W: World>(&mut self, world: &W) -> Next {
-        if self.phase() == Phase::Closed {
-            return Next::Close;
-        }
-        if self.token_ends().is_some_and(|end| end <= world.now()) {
-            let user = self.actor().identity.user.clone();
-            self.end_login(world, "token expired", CutReason::TokenExpired { user });
-            return Next::Close;
-        }
-        // SECURITY LIM-02: trickling bytes does not extend the time to log in.
-        match self.intake().reading.login_until() {
-            Some(until) if until <= world.now() => self.login_timed_out(world),
-            _ => self.keep_alive(world),
-        }
-        match self.phase() {
-            Phase::Closed => Next::Close,
-            _ if self.intake().reading.is_paused() => Next::Parked,
-            _ => Next::More { frame_bytes: None },
-        }
-    }
-
-    /// Replays the parked frames after an alarm of memory or disk. After [`Next::Again`] the caller
-    /// continues with [`Inbound::receive`] and the rest of the input.
-    fn alarm_ended<W: World>(&mut self, world: &W) -> Next {
-        if self.waits_for_queue() && !self.waits_for_alarm() {
-            // Input behind the waiting frames may be free to proceed.
-            return if self.intake().reading.is_paused() { Next::Parked } else { Next::Again };
-        }
-        self.intake_mut().reading.received(world.now());
-        let next = replay_all(self, world, &mut Self::Scratch::default(), &mut Budget::default());
-        next.unwrap_or(Next::Again)
-    }
-
-    /// Replays the parked frames when the queue they waited for is shorter, or gone. Returns the
-    /// same as [`Inbound::alarm_ended`].
-    fn unthrottled<W: World>(&mut self, world: &W) -> Next {
-        self.intake_mut().parking.queue_is_shorter();
-        self.alarm_ended(world)
-    }
-
-    /// Releases deliveries, readers and inboxes of a client that has lost its transport. Parked
-    /// frames and input stay, and are processed later.
-    ///
-    /// Returns whether everything was released. If not, call again after other connections had a
-    /// turn.
-    #[must_use]
-    fn detach<W: World>(&mut self, world: &W) -> bool {
-        broker::disconnect(world, &self.actor())
-    }
-
-    /// Releases everything that the client had, after its transport was lost.
-    ///
-    /// Returns whether everything was released. If not, call again after other connections had a
-    /// turn.
-    #[must_use]
-    fn disconnect<W: World>(&mut self, world: &W) -> bool {
-        self.close();
-        broker::disconnect(world, &self.actor())
-    }
-
-    // For protocols.
-
-    /// Replaces the access token that the client logged in with; returns whether the new one is
-    /// accepted. The user must stay the same. A client that did not log in with a token keeps its
-    /// identity.
-    ///
-    /// Returns `None` if the check takes longer, as [`Intake::verify`] does. If the new rights
-    /// exclude this vhost, the connection is cut, as [`Inbound::phase`] then shows.
-    fn renew_token<W: World>(&mut self, world: &W, token: &[u8]) -> Option<bool> {
-        let Actor { identity, connection, .. } = self.actor();
-        if identity.rights.valid_until().is_none() {
-            return Some(true);
-        }
-        let user = identity.user.clone();
-        let credentials = Credentials::password(Some(user.as_bytes()), Some(token));
-        match self.intake_mut().verify(world, connection, credentials)? {
-            // SECURITY AUTH-10: the token of another user needs a connection of its own.
-            Verdict::Granted(identity) if identity.user == user => self.change_identity(world, identity),
-            _ => return Some(false),
-        }
-        Some(true)
-    }
-
-    /// Makes a publishing frame wait.
-    ///
-    /// The frame is parked if reading on may free memory, and the frames behind it are read.
-    /// Otherwise it stays in the input, and the next step is returned.
-    #[cold]
-    fn park<W: World>(
-        &mut self,
-        world: &W,
-        session: SessionId,
-        frame: impl FnOnce() -> Self::Parked,
-    ) -> Option<Next> {
-        if !self.does_more_than_publish(world) {
-            return Some(pause(self));
-        }
-        self.intake_mut().parking.push(session, frame(), world.gauge());
-        None
+        [login_until, self.keepalive_deadline(), token_ends].into_iter().flatten().min()
     }
 }
 
@@ -445,7 +230,7 @@ fn work<I: Inbound, W: World>(
     budget: &mut Budget,
 ) -> Received {
     let mut consumed = 0;
-    if inbound.phase() == Phase::Open && world.room().must_settle_wait() && inbound.has_unsettled(world) {
+    if inbound.phase() == Phase::Open && world.room().must_settle_wait() && has_unsettled(inbound, world) {
         return Received { consumed, next: Next::Later };
     }
     loop {
@@ -479,7 +264,7 @@ fn replay_all<I: Inbound, W: World>(
         return None;
     }
     let mut from = 0;
-    while !I::must_wait(world)
+    while !inbound.must_wait(world)
         && let Some((at, mut line)) = inbound.intake_mut().parking.take_line(from)
     {
         // The line is taken out, so that answers to its own frames need not wait behind it.
@@ -509,7 +294,7 @@ fn replay_line<I: Inbound, W: World>(
     inbound: &mut I,
     world: &W,
     scratch: &mut I::Scratch,
-    line: &mut Line<I::Parked>,
+    line: &mut Line,
     budget: &mut Budget,
 ) -> Option<Next> {
     while let Some(frame) = line.front() {
@@ -528,15 +313,20 @@ fn replay_line<I: Inbound, W: World>(
         if budget.is_spent() {
             return Some(budget.close(Next::Again));
         }
-        if I::must_wait(world) {
+        if inbound.must_wait(world) {
             return None;
         }
     }
     None
 }
 
+/// Whether the client has unsettled deliveries.
+fn has_unsettled<I: Inbound, W: World>(inbound: &I, world: &W) -> bool {
+    world.with_outbound(inbound.actor().connection, |outbound| outbound.unsettled_len() > 0) == Some(true)
+}
+
 /// Pauses reading, so that the client is not blamed for silence.
-fn pause<I: Inbound>(inbound: &mut I) -> Next {
+pub(super) fn pause<I: Inbound>(inbound: &mut I) -> Next {
     inbound.intake_mut().reading.pause();
     Next::Parked
 }

@@ -1,23 +1,25 @@
 //! State that connections of every protocol have.
 
 use std::mem;
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::parking::Parking;
 use crate::authorize::Renewal;
+use crate::certificate::Certificate;
 use crate::id::ConnectionId;
 use crate::login::{Credentials, Login, Verdict, Verification};
 use crate::time::Time;
-use crate::turn::{Notice, Peer};
+use crate::turn::{Next, Notice, Peer};
 use crate::world::World;
 
 /// The protocol-independent state of a connection's inbound half.
 #[derive(Debug)]
-pub struct Intake<F: AsRef<[u8]>> {
+pub struct Intake {
     /// The other end of the transport.
     pub peer: Peer,
     /// Frames that wait for the end of an alarm or for a queue.
-    pub parking: Parking<F>,
+    pub parking: Parking,
     /// The times of reading, and the deadline of the login.
     pub reading: Reading,
     /// The last notice, until it is logged.
@@ -42,10 +44,10 @@ enum LoginProgress {
     Decided(Verdict),
 }
 
-impl<F: AsRef<[u8]>> Intake<F> {
+impl Intake {
     /// The state of a connection that was accepted at `now`. With `parked_bytes_max` bytes of
     /// parked frames it is no longer read.
-    pub fn new(peer: Peer, login_timeout: Duration, parked_bytes_max: usize, now: Time) -> Intake<F> {
+    pub fn new(peer: Peer, login_timeout: Duration, parked_bytes_max: usize, now: Time) -> Intake {
         Intake {
             peer,
             parking: Parking::default(),
@@ -57,10 +59,17 @@ impl<F: AsRef<[u8]>> Intake<F> {
         }
     }
 
+    /// Records that the peer has started TLS, and the certificate it presented.
+    pub fn secured(&mut self, certificate: Option<Arc<Certificate>>) {
+        self.peer.is_encrypted = true;
+        self.peer.may_send_password = true;
+        self.peer.certificate = certificate;
+    }
+
     /// Verifies the client's credentials; `None` if the check takes longer than this turn.
     ///
-    /// In that case the frame stays in the input, with [`Next::Verify`](crate::turn::Next::Verify).
-    /// It is taken again once the verdict is in, and this call then returns it.
+    /// In that case the frame stays in the input, with [`Next::Verify`]. It is taken again once the
+    /// verdict is in, and this call then returns it.
     pub fn verify<W: World>(
         &mut self,
         world: &W,
@@ -126,8 +135,8 @@ impl<F: AsRef<[u8]>> Intake<F> {
         }
     }
 
-    /// Takes the last notice; for a login refused here, the reason.
-    pub(super) fn take_notice(&mut self) -> Option<Notice> {
+    /// Takes the last notice, for the log; for a login refused here, the reason.
+    pub fn take_notice(&mut self) -> Option<Notice> {
         let notice = self.notice.take()?;
         Some(self.login_refusal.take().unwrap_or(notice))
     }
@@ -148,8 +157,21 @@ impl<F: AsRef<[u8]>> Intake<F> {
         }
     }
 
+    /// Resumes after an alarm of memory or disk: [`Next::Again`] if parked frames can be replayed,
+    /// or the input behind them may be free to proceed.
+    pub fn alarm_ended(&self) -> Next {
+        let waits = self.parking.waits_for_queue() && !self.parking.waits_for_alarm();
+        if waits && self.reading.is_paused() { Next::Parked } else { Next::Again }
+    }
+
+    /// Resumes when the queue that frames waited for is shorter, or gone.
+    pub fn unthrottled(&mut self) -> Next {
+        self.parking.queue_is_shorter();
+        Next::Again
+    }
+
     /// Whether a frame of this size may be parked.
-    pub(super) fn has_place_for(&self, bytes: usize) -> bool {
+    pub fn has_place_for(&self, bytes: usize) -> bool {
         !self.is_full() && bytes <= self.parked_bytes_max
     }
 

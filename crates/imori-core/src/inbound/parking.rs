@@ -9,29 +9,23 @@ use crate::memory::Gauge;
 use crate::outbound::SessionId;
 
 /// The parked frames of all sessions of a connection; nearly always empty.
-#[derive(Debug)]
-pub struct Parking<F: AsRef<[u8]>> {
-    lines: Vec<Line<F>>,
+#[derive(Debug, Default)]
+pub struct Parking {
+    lines: Vec<Line>,
 }
 
 /// The parked frames of one session, in order.
 #[derive(Debug)]
-pub(super) struct Line<F: AsRef<[u8]>> {
+pub(super) struct Line {
     session: SessionId,
-    waiting: VecDeque<F>,
+    waiting: VecDeque<Box<[u8]>>,
     bytes: usize,
     gauge: Gauge,
     /// Whether the first of them, or the session's next frame, waits for a queue.
     waits_for_queue: bool,
 }
 
-impl<F: AsRef<[u8]>> Default for Parking<F> {
-    fn default() -> Self {
-        Parking { lines: Vec::new() }
-    }
-}
-
-impl<F: AsRef<[u8]>> Parking<F> {
+impl Parking {
     /// Whether any frame is parked.
     #[inline]
     pub fn has_parked(&self) -> bool {
@@ -61,7 +55,7 @@ impl<F: AsRef<[u8]>> Parking<F> {
     }
 
     /// Parks a frame behind the others of its session.
-    pub fn push(&mut self, session: SessionId, frame: F, gauge: &Gauge) {
+    pub fn push(&mut self, session: SessionId, frame: Box<[u8]>, gauge: &Gauge) {
         let line = self.line_of(session, gauge);
         let charge = charge(&frame);
         line.bytes += charge;
@@ -93,24 +87,24 @@ impl<F: AsRef<[u8]>> Parking<F> {
     }
 
     /// Takes out the first line at or after `from` that does not wait for a queue, with its index.
-    pub(super) fn take_line(&mut self, from: usize) -> Option<(usize, Line<F>)> {
+    pub(super) fn take_line(&mut self, from: usize) -> Option<(usize, Line)> {
         let later = self.lines.get(from..)?;
         let at = from + later.iter().position(|line| !line.waits_for_queue)?;
         Some((at, self.lines.remove(at)))
     }
 
     /// Puts a line back at its index, unless it is empty.
-    pub(super) fn put_back(&mut self, at: usize, line: Line<F>) {
+    pub(super) fn put_back(&mut self, at: usize, line: Line) {
         if !line.waiting.is_empty() {
             self.lines.insert(at.min(self.lines.len()), line);
         }
     }
 
-    fn line(&self, session: SessionId) -> Option<&Line<F>> {
+    fn line(&self, session: SessionId) -> Option<&Line> {
         self.lines.iter().find(|line| line.session == session)
     }
 
-    fn line_of(&mut self, session: SessionId, gauge: &Gauge) -> &mut Line<F> {
+    fn line_of(&mut self, session: SessionId, gauge: &Gauge) -> &mut Line {
         let at = self.lines.iter().position(|line| line.session == session);
         let at = at.unwrap_or_else(|| {
             let (waiting, gauge) = (VecDeque::new(), gauge.clone());
@@ -121,7 +115,7 @@ impl<F: AsRef<[u8]>> Parking<F> {
     }
 }
 
-impl<F: AsRef<[u8]>> Line<F> {
+impl Line {
     /// The session that the frames belong to.
     pub(super) fn session(&self) -> SessionId {
         self.session
@@ -131,8 +125,8 @@ impl<F: AsRef<[u8]>> Line<F> {
         self.waiting.is_empty()
     }
 
-    pub(super) fn front(&self) -> Option<&F> {
-        self.waiting.front()
+    pub(super) fn front(&self) -> Option<&[u8]> {
+        self.waiting.front().map(|frame| &**frame)
     }
 
     pub(super) fn pop(&mut self) {
@@ -150,14 +144,14 @@ impl<F: AsRef<[u8]>> Line<F> {
     }
 }
 
-impl<F: AsRef<[u8]>> Drop for Line<F> {
+impl Drop for Line {
     fn drop(&mut self) {
         self.gauge.sub(self.bytes);
     }
 }
 
-fn charge<F: AsRef<[u8]>>(frame: &F) -> usize {
-    frame.as_ref().len() + size_of::<F>()
+fn charge(frame: &[u8]) -> usize {
+    frame.len() + size_of::<Box<[u8]>>()
 }
 
 #[cfg(test)]
@@ -167,7 +161,7 @@ mod tests {
     const ONE: SessionId = SessionId(1);
     const TWO: SessionId = SessionId(2);
 
-    fn parking(gauge: &Gauge, frames: &[(SessionId, &str)]) -> Parking<Box<[u8]>> {
+    fn parking(gauge: &Gauge, frames: &[(SessionId, &str)]) -> Parking {
         let mut parking = Parking::default();
         for (session, frame) in frames {
             parking.push(*session, frame.as_bytes().into(), gauge);
@@ -182,7 +176,7 @@ mod tests {
         parking.wait_for_queue(ONE, &gauge);
         assert!(parking.waits_for_queue() && parking.waits_for_alarm());
         let (at, mut line) = parking.take_line(0).unwrap();
-        assert_eq!((at, line.session(), line.front().map(|frame| &**frame)), (1, TWO, Some(&b"b"[..])));
+        assert_eq!((at, line.session(), line.front()), (1, TWO, Some(&b"b"[..])));
         assert!(!parking.has_parked_of(TWO), "who is served has nothing behind which to wait");
         line.pop();
         parking.put_back(at, line);
@@ -190,7 +184,7 @@ mod tests {
         assert!(parking.take_line(0).is_none(), "the other waits on");
         parking.queue_is_shorter();
         let (_, line) = parking.take_line(0).unwrap();
-        assert_eq!(line.front().map(|frame| &**frame), Some(&b"a"[..]), "its order is kept");
+        assert_eq!(line.front(), Some(&b"a"[..]), "its order is kept");
     }
 
     #[test]

@@ -78,7 +78,7 @@ fn a_client_without_a_login_is_the_user_of_its_certificate() {
         let world = slow_world();
         let mut client = Client::new(&world, &Arc::new(Settings::default()), false);
         let certificate = Certificate { user: Some(String::from("orders")), ..Certificate::default() };
-        client.connection.secured(Some(Arc::new(certificate)));
+        client.connection.intake_mut().secured(Some(Arc::new(certificate)));
         client.send(&world, format!("CONNECT {connect}\r\n").as_bytes());
         let logins = world.logins.take();
         let [login] = &*logins else { panic!("{} logins are checked", logins.len()) };

@@ -37,7 +37,7 @@ fn throttled() -> (TestWorld, Client) {
     // One at a time, since a run would be published as a whole.
     (0..ENOUGH).for_each(|_| filler.send(&world, b"PUB long.a 1\r\nx\r\n"));
     assert_eq!(filler.next, Next::Parked, "it has filled the queue");
-    assert!(filler.connection.waits_for_queue());
+    assert!(filler.connection.intake().parking.waits_for_queue());
     (world, filler)
 }
 
@@ -81,13 +81,13 @@ fn what_comes_while_an_alarm_ends_is_read_though_a_queue_is_waited_for() {
     let (world, _) = throttled();
     let mut client = connected(&world, "CONNECT {\"verbose\":false}\r\nSUB short 1\r\n");
     client.send(&world, b"PUB long.b 1\r\nx\r\n");
-    assert!(client.connection.waits_for_queue());
+    assert!(client.connection.intake().parking.waits_for_queue());
     client.arrive(b"SUB more 2\r\n");
     client.alarm_ended(&world);
     let mut other = connected(&world, "CONNECT {\"verbose\":false}\r\n");
     other.send(&world, b"PUB more 1\r\nc\r\n");
     assert_eq!(text(&mut client, &world), "MSG more 2 1\r\nc\r\n", "its SUB was obeyed");
-    assert!(client.connection.waits_for_queue());
+    assert!(client.connection.intake().parking.waits_for_queue());
 }
 
 #[test]

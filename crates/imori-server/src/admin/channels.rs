@@ -6,10 +6,10 @@ use axum::Extension;
 use axum::extract::{Path, Query, State};
 use axum::http::StatusCode;
 use axum::response::Response;
+use imori_amqp10::connection::{LinkDirection, SessionDetails};
 use imori_core::authorize::Identity;
 use imori_core::id::ConnectionId;
 use imori_core::outbound::SessionInspection;
-use imori_core::turn::{LinkDirection, SessionDetails};
 use serde_json::{Value, json};
 
 use crate::http::rest_at;

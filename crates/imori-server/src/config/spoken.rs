@@ -1,4 +1,4 @@
-//! Protocols as the metrics count them, with each version of AMQP separately.
+//! The protocols that clients speak, with each version of AMQP separately.
 
 use super::address::ProtocolName;
 
@@ -25,6 +25,15 @@ impl Spoken {
             ProtocolName::Stomp => Some(Spoken::Stomp),
             ProtocolName::Nats => Some(Spoken::Nats),
             ProtocolName::Amqp => None,
+        }
+    }
+
+    /// The protocol of the listeners where it is spoken.
+    pub(crate) fn listener(self) -> ProtocolName {
+        match self {
+            Spoken::Stomp => ProtocolName::Stomp,
+            Spoken::Nats => ProtocolName::Nats,
+            Spoken::Amqp091 | Spoken::Amqp10 => ProtocolName::Amqp,
         }
     }
 

@@ -208,7 +208,7 @@ fn numbers(monitored: &Monitored, row: &Row) -> Connection {
     Connection {
         cid: row.number,
         kind: "Client",
-        protocol: row.protocol.name(),
+        protocol: row.protocol.listener().name(),
         ip: String::new(),
         port: 0,
         start: timestamp(row.since),
@@ -252,7 +252,7 @@ mod tests {
     use imori_core::time::Time;
 
     use super::*;
-    use crate::config::ProtocolName;
+    use crate::config::Spoken;
 
     fn query(pairs: &[(&str, &str)]) -> Result<ConnzQuery, String> {
         let owned = pairs.iter().map(|(name, value)| (String::from(*name), String::from(*value)));
@@ -264,7 +264,7 @@ mod tests {
         Row {
             id: ConnectionId { cell: 0, slot: 0, generation: 0 },
             number,
-            protocol: ProtocolName::Stomp,
+            protocol: Spoken::Stomp,
             source: SocketAddr::from((Ipv4Addr::LOCALHOST, 1)),
             since: Time(value),
             last_activity: Time(value),

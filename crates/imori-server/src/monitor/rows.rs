@@ -6,7 +6,7 @@ use imori_core::id::ConnectionId;
 use imori_core::time::Time;
 
 use super::monitored::Monitored;
-use crate::config::ProtocolName;
+use crate::config::Spoken;
 use crate::shared::TcpLink;
 
 /// State and counters of one connection.
@@ -14,7 +14,7 @@ use crate::shared::TcpLink;
 pub(super) struct Row {
     pub(super) id: ConnectionId,
     pub(super) number: u64,
-    pub(super) protocol: ProtocolName,
+    pub(super) protocol: Spoken,
     pub(super) source: SocketAddr,
     pub(super) since: Time,
     pub(super) last_activity: Time,

@@ -20,7 +20,8 @@ use tokio::time::Sleep;
 use tracing::{debug, error, warn};
 
 use crate::cell::Cell;
-use crate::config::ProtocolName;
+use crate::config::{ProtocolName, Spoken};
+use crate::net::preface::Preface;
 use crate::net::socket::{Socket, SocketTurn, come_back_after_others};
 use crate::net::stage::{Chose, Handshake, ProxyHeader, Stage, poll_start_tls};
 use crate::peers::client::{Client, Traffic};
@@ -29,7 +30,7 @@ use crate::peers::stranger::FirstBytes;
 use crate::protocol::Protocol;
 use crate::shared::{Accepted, ListenerKind, TcpWire, Writer};
 use crate::tls::{ByteStream, Established, HandshakeError, TlsHandshake};
-use crate::turn::{Link, Signal, Signals, Task, flush};
+use crate::turn::{Link, Signal, Signals, Task, Transport as _, flush};
 use crate::websocket::{Opened, WebSocketStream, open};
 
 /// Starts to serve an accepted connection on this cell.
@@ -96,19 +97,13 @@ impl Served {
         let Some(handle) = cell.shared.cell(cell.id) else {
             return Ok(None);
         };
-        // Nothing of the protocol may be sent before TLS.
-        let protocol = listener.protocol().filter(|_| !listener.name.is_tls);
         let key = handle.connections.insert(|key| {
             let id = ConnectionId { cell: cell.id, slot: key.slot, generation: key.generation };
-            let encoder = match protocol {
-                Some(protocol) => Protocol::encoder(protocol, &settings.protocols),
-                None => Box::new(Mute),
-            };
-            let outbound = Outbound::new(id, encoder, settings.outbound, cell.gauge().clone());
+            // Nothing may be sent before the protocol is known.
+            let outbound = Outbound::new(id, Box::new(Mute), settings.outbound, cell.gauge().clone());
             let client = Client {
                 number,
-                protocol,
-                chosen: None,
+                protocol: None,
                 source,
                 local,
                 since,
@@ -193,14 +188,20 @@ impl Served {
             let policy = Arc::clone(&cell.settings().upgrade_policy);
             return Stage::Opening(certificate, Box::pin(open(self.socket.stream(), policy)));
         };
-        let task = self.task(cell, protocol, certificate);
-        match self.listener.start_tls {
-            _ if self.socket.tls.is_some() => Stage::Speaking(task),
-            StartTls::No => Stage::Speaking(task),
-            StartTls::Offered | StartTls::Demanded => Stage::StartTls(
-                task,
-                self.until(cell, cell.settings().config.limits.login_timeout_s.duration()),
-            ),
+        match (self.begin_protocol(cell, protocol, certificate), self.listener.start_tls) {
+            (Stage::Speaking(task), StartTls::Offered | StartTls::Demanded) if self.socket.tls.is_none() => {
+                let until = self.until(cell, cell.settings().config.limits.login_timeout_s.duration());
+                Stage::StartTls(task, until)
+            }
+            (stage, _) => stage,
+        }
+    }
+
+    /// The first stage after everything below the protocol.
+    fn begin_protocol(&self, cell: &Cell, protocol: ProtocolName, certificate: Option<Certificate>) -> Stage {
+        match Spoken::of(protocol) {
+            Some(spoken) => Stage::Speaking(self.task(cell, spoken, certificate, b"")),
+            None => Stage::Preface(certificate, Preface::new(self.login_until(cell))),
         }
     }
 
@@ -216,9 +217,13 @@ impl Served {
 
     /// A timer of length `time` that ends no later than the login timeout.
     fn until(&self, cell: &Cell, time: Duration) -> Pin<Box<Sleep>> {
-        let login = self.ids.since.after(cell.settings().config.limits.login_timeout_s.duration());
-        let end = cell.now().after(time).min(login);
+        let end = cell.now().after(time).min(self.login_until(cell));
         Box::pin(tokio::time::sleep_until(cell.shared.clock.instant(end).into()))
+    }
+
+    /// The end of the login timeout.
+    fn login_until(&self, cell: &Cell) -> Time {
+        self.ids.since.after(cell.settings().config.limits.login_timeout_s.duration())
     }
 
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
@@ -256,11 +261,12 @@ impl Served {
     fn transport_turn(&mut self, cell: &Cell, cx: &mut Context<'_>) -> Poll<()> {
         let id = self.ids.id;
         if !matches!(self.stage, Stage::Speaking(_)) {
-            // Before the connection has a task, any signal but a write of the greeting ends it.
-            if self.ids.signals.has_other_than(Signal::Write) {
-                return Poll::Ready(());
-            }
-            if !ready!(self.poll_stages(cell, cx)) {
+            let goes_on = !self.ids.signals.has_end() && ready!(self.poll_stages(cell, cx));
+            if !goes_on {
+                // Its WebSocket or TLS session is open, and is closed properly.
+                if matches!(self.stage, Stage::Preface(..)) {
+                    SocketTurn { id, socket: &mut self.socket, cell, cx }.close();
+                }
                 return Poll::Ready(());
             }
         }
@@ -311,7 +317,15 @@ impl Served {
                 }
                 Stage::Opening(_, opening) => {
                     let opened = ready!(opening.as_mut().poll(cx));
-                    self.opened(cell, opened).map(Stage::Speaking)
+                    self.opened(cell, opened)
+                }
+                Stage::Preface(_, preface) => {
+                    let mut turn = SocketTurn { id: self.ids.id, socket: &mut self.socket, cell, cx };
+                    if turn.poll_timer(Some(preface.until)).is_ready() {
+                        return Poll::Ready(false);
+                    }
+                    let version = ready!(preface.poll(|room| turn.poll_read(room)));
+                    self.version_chosen(cell, version)
                 }
             };
             match next {
@@ -366,12 +380,7 @@ impl Served {
         };
         self.socket.first = FirstBytes::default();
         self.socket.tls = Some(Arc::clone(&session));
-        let settings = cell.settings();
         cell.shared.with_link(self.ids.id, |link| {
-            if let (Some(protocol), None) = (self.listener.protocol(), &greeted) {
-                link.outbound.set_encoder(Protocol::encoder(protocol, &settings.protocols));
-                link.wire.client.protocol = Some(protocol);
-            }
             link.wire.writer = Writer::Stream(ByteStream::Tls(session));
         });
         Some(match greeted {
@@ -383,8 +392,8 @@ impl Served {
         })
     }
 
-    /// Continues after the request for a WebSocket; returns the task if it was granted.
-    fn opened(&mut self, cell: &Cell, opened: Opened) -> Option<Task> {
+    /// Continues after the request for a WebSocket; returns the next stage if it was granted.
+    fn opened(&mut self, cell: &Cell, opened: Opened) -> Option<Stage> {
         let (protocol, early) = match opened {
             Opened::Upgraded { protocol, early } => (protocol, early),
             Opened::Refused { reason, first } => {
@@ -404,17 +413,24 @@ impl Served {
         let websocket =
             WebSocketStream::new(stream, early, settings.upgrade_policy.message_bytes_max, knows_text);
         cell.shared.with_link(self.ids.id, |link| {
-            link.outbound.set_encoder(Protocol::encoder(protocol, &settings.protocols));
             link.wire.writer = Writer::Framed(Arc::clone(websocket.writer()));
-            link.wire.client.protocol = Some(protocol);
         });
         self.socket.websocket = Some(Box::new(websocket));
         debug!(%protocol, cid = self.ids.number, "connection upgraded to WebSocket");
-        Some(self.task(cell, protocol, certificate))
+        Some(self.begin_protocol(cell, protocol, certificate))
     }
 
-    /// Creates the task of a connection whose protocol is known. Its login timeout started when it was accepted.
-    fn task(&self, cell: &Cell, protocol: ProtocolName, certificate: Option<Certificate>) -> Task {
+    /// Continues after the preface of an AMQP client; returns the next stage if the client chose a version.
+    fn version_chosen(&mut self, cell: &Cell, version: Option<Spoken>) -> Option<Stage> {
+        let version = version?;
+        let stage = mem::replace(&mut self.stage, Stage::Accepted);
+        let Stage::Preface(certificate, preface) = stage else { return None };
+        Some(Stage::Speaking(self.task(cell, version, certificate, preface.bytes())))
+    }
+
+    /// Creates the task of a connection whose protocol is known and of which the bytes `first` were read. Its login
+    /// timeout started when it was accepted.
+    fn task(&self, cell: &Cell, spoken: Spoken, certificate: Option<Certificate>, first: &[u8]) -> Task {
         let ids = &self.ids;
         let is_loopback = cell.settings().config.insecure_dev || is_loopback(ids.source.ip());
         let is_encrypted = self.socket.tls.is_some() || self.socket.is_proxied_tls;
@@ -426,8 +442,13 @@ impl Served {
             may_send_password: is_encrypted || is_loopback || self.listener.accepts_plaintext,
             ..Peer::plain(ids.number, is_loopback, ids.source.to_string())
         };
-        let protocol = Protocol::new(protocol, &cell.settings().protocols, ids.id, peer, ids.since);
-        Task::new(cell, ids.id, Arc::clone(&ids.signals), protocol)
+        let settings = cell.settings();
+        cell.shared.with_link(ids.id, |link| {
+            link.outbound.set_encoder(Protocol::encoder(spoken, &settings.protocols));
+            link.wire.client.protocol = Some(spoken);
+        });
+        let protocol = Protocol::new(spoken, &settings.protocols, ids.id, peer, ids.since);
+        Task::new(cell, ids.id, Arc::clone(&ids.signals), protocol, first)
     }
 }
 

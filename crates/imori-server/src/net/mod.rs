@@ -3,5 +3,6 @@
 pub(crate) mod listener;
 pub(crate) mod connection;
 mod stage;
+mod preface;
 mod socket;
 pub(crate) mod stalled;

@@ -9,6 +9,7 @@ use tokio::io::ReadBuf;
 use tokio::net::tcp::OwnedReadHalf;
 use tokio::time::Sleep;
 
+use crate::net::preface::Preface;
 use crate::net::socket::{Socket, poll_read_socket};
 use crate::peers::proxy::{NotAHeader, Proxied, header_bytes, read_header};
 use crate::tls::{Established, HandshakeError, Handshakers, TlsHandshake};
@@ -22,10 +23,10 @@ const HANDSHAKE: u8 = 22;
 ///
 /// ```text
 ///   Accepted (──► Proxied) ──► as below
-///   Accepted ──► Handshake ──► Opening ──► Speaking
-///      │              ▲  └──────────────────►  ▲
-///      │  greeted     │ TLS          other bytes
-///      └─────────► StartTls ───────────────────┘
+///   Accepted ──► Handshake ──► Opening ──► Preface ──► Speaking
+///      │              ▲  └─────────┴───── not AMQP ──►  ▲
+///      │  greeted     │ TLS                 other bytes │
+///      └─────────► StartTls ────────────────────────────┘
 /// ```
 pub(super) enum Stage {
     /// Nothing has begun.
@@ -38,6 +39,8 @@ pub(super) enum Stage {
     Handshake(Handshake),
     /// The WebSocket's opening handshake is in progress; the client may have shown a certificate.
     Opening(Option<Certificate>, Opening),
+    /// The AMQP client has not chosen a version yet; it may have shown a certificate.
+    Preface(Option<Certificate>, Preface),
     /// The connection speaks its protocol.
     Speaking(Task),
 }
@@ -48,7 +51,7 @@ impl Stage {
         match self {
             Stage::StartTls(task, _) | Stage::Speaking(task) => Some(task),
             Stage::Handshake(handshake) => handshake.greeted.as_mut(),
-            Stage::Accepted | Stage::Proxied(_) | Stage::Opening(..) => None,
+            Stage::Accepted | Stage::Proxied(_) | Stage::Opening(..) | Stage::Preface(..) => None,
         }
     }
 }

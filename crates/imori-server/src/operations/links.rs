@@ -1,7 +1,7 @@
 //! The sessions and links of a connection, as its own task knows them.
 
+use imori_amqp10::connection::SessionDetails;
 use imori_core::authorize::Identity;
-use imori_core::turn::SessionDetails;
 use tokio::sync::oneshot;
 
 use super::connections::find_connection;
@@ -27,5 +27,6 @@ pub(crate) async fn session_details(
     broker.shared.with_link(id, |link| link.inspect(inspector)).ok_or_else(missing)?;
     // The connection may end meanwhile.
     let details = answered.await.map_err(|_| missing())?;
-    details.ok_or_else(|| OperationError::Bad(String::from("connection does not use AMQP 1.0")))
+    let sessions = details.and_then(|details| details.downcast().ok()).map(|sessions| *sessions);
+    sessions.ok_or_else(|| OperationError::Bad(String::from("connection does not use AMQP 1.0")))
 }

@@ -8,17 +8,15 @@ use imori_core::id::VhostId;
 use imori_core::time::Time;
 use imori_core::turn::ClientFacts;
 
-use crate::config::{ProtocolName, Spoken};
+use crate::config::Spoken;
 
 /// The client of a connection.
 #[derive(Debug)]
 pub(crate) struct Client {
     /// The connection's number, unique while the broker runs; 0 for an internal client.
     pub(crate) number: u64,
-    /// `None` until a protocol is chosen.
-    pub(crate) protocol: Option<ProtocolName>,
-    /// The protocol version, if the listener's protocol has several.
-    pub(crate) chosen: Option<Spoken>,
+    /// The protocol that it speaks; `None` until one is chosen.
+    pub(crate) protocol: Option<Spoken>,
     pub(crate) source: SocketAddr,
     /// The local address of the connection.
     pub(crate) local: SocketAddr,
@@ -36,7 +34,6 @@ impl Client {
         Client {
             number: 0,
             protocol: None,
-            chosen: None,
             source: SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0)),
             local: SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0)),
             since: now,
@@ -44,11 +41,6 @@ impl Client {
             written_at: now,
             traffic: Arc::default(),
         }
-    }
-
-    /// The protocol it speaks; `None` before one is chosen.
-    pub(crate) fn spoken(&self) -> Option<Spoken> {
-        self.chosen.or_else(|| Spoken::of(self.protocol?))
     }
 }
 

@@ -54,7 +54,7 @@ impl Sums {
             bytes_out: outbound.appended(),
             activity: *outbound.activity(),
         };
-        Some((kind(client.spoken()), sums))
+        Some((kind(client.protocol), sums))
     }
 
     /// Raises each sum that never decreases to at least that of `other`.

@@ -11,13 +11,14 @@
 use imori_core::id::VhostId;
 use imori_core::message::{NoHeaders, Origins};
 use imori_core::outbound::{EncoderKinds, SessionId};
+use imori_core::turn::Next;
 use imori_testkit::{TestWorld, toy};
 
 use super::*;
 
-/// Listeners' names, which the configuration has for the real ones.
+/// Names of the protocols, which the configuration has for the real ones.
 #[derive(Clone, Copy)]
-pub enum ProtocolName {
+pub enum Spoken {
     Stomp,
     Toy,
 }
@@ -44,12 +45,15 @@ fn another_protocol_is_a_line_in_the_table() {
         out.extend_from_slice(b"\0\x05guest\0\x05guest");
     });
     let connect = b"CONNECT\naccept-version:1.2\nhost:/\n\n\0".to_vec();
-    for (name, said) in [(ProtocolName::Stomp, connect), (ProtocolName::Toy, login)] {
-        let id = world.open(Protocol::encoder(name, &settings));
+    for (spoken, said) in [(Spoken::Stomp, connect), (Spoken::Toy, login)] {
+        let id = world.open(Protocol::encoder(spoken, &settings));
         let peer = Peer::plain(1, true, String::new());
-        let mut protocol = Protocol::new(name, &settings, id, peer, world.now());
-        let scratch = &mut Scratch::default();
-        let received = protocol.receive(&world, scratch, &said, None, &mut Budget::default());
+        let mut protocol = Protocol::new(spoken, &settings, id, peer, world.now());
+        let (scratch, budget) = (&mut Scratch::default(), &mut Budget::default());
+        let received = match &mut protocol {
+            Protocol::Stomp(inbound) => inbound.receive(&world, &mut scratch.stomp, &said, None, budget),
+            Protocol::Toy(inbound) => inbound.receive(&world, &mut scratch.toy, &said, None, budget),
+        };
         assert_eq!(received, Received { consumed: said.len(), next: Next::More { frame_bytes: None } });
         assert!(match &protocol {
             Protocol::Stomp(inbound) => inbound.is_logged_in(),

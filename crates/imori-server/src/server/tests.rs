@@ -17,6 +17,7 @@ use imori_core::outbound::{AfterCancel, CutReason, Encoder, EncoderKinds, Recipi
 use tempfile::TempDir;
 
 use super::*;
+use crate::config::Seconds;
 use crate::login::BuiltInUser;
 use crate::shared::TcpLink;
 use crate::slots::SlotKey;
@@ -230,6 +231,42 @@ fn until(what: &str, is_so: impl Fn() -> bool) {
         assert!(start.elapsed() < Duration::from_secs(30), "{what}");
         std::thread::yield_now();
     }
+}
+
+/// A broker whose one listener is for AMQP, and a client that has sent half of a protocol header.
+fn with_half_a_header(login_timeout: Seconds) -> (Running, Client) {
+    let running = Running::start_configured(1, Arc::new(BuiltInUser), |config| {
+        config.listeners.stomp = Vec::new();
+        config.listeners.amqp = vec!["127.0.0.1:0".parse().expect("an address")];
+        config.limits.login_timeout_s = login_timeout;
+    });
+    let mut client = running.connect();
+    client.write("AMQP");
+    (running, client)
+}
+
+/// SECURITY LIM-02.
+#[test]
+fn half_a_protocol_header_of_amqp_is_cut_by_the_login_time_out() {
+    let start = Instant::now();
+    let (_running, mut client) = with_half_a_header(Seconds(1));
+    assert_eq!(client.read(), None);
+    assert!(start.elapsed() >= Duration::from_secs(1), "the header may take this long");
+}
+
+#[test]
+fn a_changed_user_ends_no_connection_that_has_not_chosen_its_version() {
+    let (running, mut client) = with_half_a_header(Seconds(60));
+    let is_of_socket = |link: &mut TcpLink| link.wire.client.number > 0;
+    let cell = &running.shared().cells.get().unwrap()[0];
+    until("the connection is served", || {
+        cell.connections.keys().into_iter().any(|key| cell.connections.with(key, is_of_socket) == Some(true))
+    });
+    running.shared().renew_identity(&Name::from("guest"), None);
+    client.write("\0\0\t\x01");
+    let mut start = [0; 3];
+    client.0.read_exact(&mut start).unwrap();
+    assert_eq!(start, [1, 0, 0], "a method on channel 0");
 }
 
 #[test]

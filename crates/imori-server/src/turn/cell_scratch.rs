@@ -17,7 +17,7 @@ pub struct CellScratch {
     /// The buffer that a connection reads into, behind its carried-over bytes: used within a turn only.
     pub(super) buffer: RefCell<Vec<u8>>,
     /// The notes that protocols make of a frame while they read it: used within a turn only.
-    pub(super) scratch: RefCell<Scratch>,
+    scratch: RefCell<Scratch>,
     touched: RefCell<Vec<ConnectionId>>,
     touched_since: Cell<Time>,
     /// Whose turn it is, or was last.
@@ -40,6 +40,23 @@ pub struct CellScratch {
     rate_wait: Cell<Option<Time>>,
     /// Emptied buffers for the next outbound halves to write into.
     spare: RefCell<Vec<Vec<u8>>>,
+}
+
+/// Scratch memory of a protocol that a cell can lend.
+pub trait Lent: Default {
+    /// Lends it for a turn: the cell's own if it has memory of this type, or else a new one.
+    fn lend<R>(_: &CellScratch, f: impl FnOnce(&mut Self) -> R) -> R {
+        f(&mut Self::default())
+    }
+}
+
+/// For protocols that need no scratch memory.
+impl Lent for () {}
+
+impl Lent for Scratch {
+    fn lend<R>(cell_scratch: &CellScratch, f: impl FnOnce(&mut Scratch) -> R) -> R {
+        f(&mut cell_scratch.scratch.borrow_mut())
+    }
 }
 
 impl CellScratch {

@@ -5,12 +5,13 @@
 
 use std::task::{Poll, ready};
 
-use bytes::{Buf as _, BytesMut};
+use bytes::{Buf as _, Bytes, BytesMut};
 use imori_core::id::ConnectionId;
+use imori_core::inbound::Inbound;
 use imori_core::time::Time;
-use imori_core::turn::Next;
+use imori_core::turn::{Next, Received};
 
-use super::conversation::Conversation;
+use super::cell_scratch::Lent;
 use super::host::{Host, Transport};
 use crate::limits::LONG_FRAME_STALL_MAX;
 
@@ -48,13 +49,18 @@ pub(super) enum Read {
 pub(super) type HasMore = bool;
 
 impl Input {
+    /// The input of a connection of which the bytes `first` were read.
+    pub(super) fn new(first: &[u8]) -> Input {
+        Input { carry: BytesMut::from(first), ..Input::default() }
+    }
+
     /// Reads once, and lets the protocol work on what came.
     pub(super) fn poll_read<H: Host>(
         &mut self,
         host: &H,
         id: ConnectionId,
         transport: &mut impl Transport,
-        protocol: &mut impl Conversation,
+        protocol: &mut impl Inbound<Scratch: Lent>,
     ) -> Poll<Read> {
         if !self.charge_gathered(host, id, protocol) {
             return Poll::Ready(Read::NoRoom);
@@ -79,7 +85,7 @@ impl Input {
         }
         self.came += read;
         let input = buffer.get(..carried + read).unwrap_or_default();
-        let (consumed, next) = self.receive(host, protocol, input);
+        let Received { consumed, next } = self.receive(host, protocol, input, None);
         let rest = input.get(consumed..).unwrap_or_default();
         self.carry.clear();
         if rest.is_empty() {
@@ -99,7 +105,7 @@ impl Input {
         id: ConnectionId,
         is_small: bool,
         transport: &mut impl Transport,
-        protocol: &mut impl Conversation,
+        protocol: &mut impl Inbound<Scratch: Lent>,
     ) -> Poll<Read> {
         let free_bytes = host.memory().long_frames().free_bytes();
         let is_free = is_small || self.carry.len() < free_bytes;
@@ -124,7 +130,7 @@ impl Input {
         }
         self.came += read;
         if self.frame_bytes.is_some_and(|bytes| self.carry.len() < bytes) {
-            protocol.came(host.now());
+            protocol.intake_mut().reading.received(host.now());
             return Poll::Ready(Read::Partial);
         }
         // A frame of this size is a turn's work: others go on, and memory is looked at (SECURITY LIM-14).
@@ -139,7 +145,7 @@ impl Input {
         &mut self,
         host: &H,
         id: ConnectionId,
-        protocol: &mut impl Conversation,
+        protocol: &mut impl Inbound<Scratch: Lent>,
     ) -> bool {
         let bytes = protocol.gathered_bytes(host.memory().long_frames().free_bytes());
         if bytes <= self.gathered {
@@ -154,7 +160,7 @@ impl Input {
 
     /// Gives back the memory of messages that the protocol has whole now.
     #[inline]
-    fn discharge_gathered<H: Host>(&mut self, host: &H, id: ConnectionId, protocol: &impl Conversation) {
+    fn discharge_gathered<H: Host>(&mut self, host: &H, id: ConnectionId, protocol: &impl Inbound) {
         if self.gathered == 0 {
             return;
         }
@@ -170,7 +176,7 @@ impl Input {
         &mut self,
         host: &H,
         id: ConnectionId,
-        protocol: &mut impl Conversation,
+        protocol: &mut impl Inbound<Scratch: Lent>,
         bytes: usize,
     ) -> bool {
         let is_charged = self.charge_more(host, id, protocol, bytes - self.charged, bytes);
@@ -185,13 +191,15 @@ impl Input {
         &mut self,
         host: &H,
         id: ConnectionId,
-        protocol: &mut impl Conversation,
+        protocol: &mut impl Inbound<Scratch: Lent>,
         more: usize,
         bytes: usize,
     ) -> bool {
         let memory = host.memory();
-        let is_charged = memory.charge_long_frame(id, more)
-            || memory.charge_long_frame_or_wait(id, more, protocol.has_place_to_park(host, bytes));
+        // The frames behind it may free memory, if an alarm would park it and let them be read.
+        let has_place = || protocol.intake().has_place_for(bytes) && protocol.does_more_than_publish(host);
+        let is_charged =
+            memory.charge_long_frame(id, more) || memory.charge_long_frame_or_wait(id, more, has_place());
         self.waits_for_room = !is_charged;
         if is_charged {
             self.look_again(host.now());
@@ -237,7 +245,7 @@ impl Input {
         &mut self,
         host: &H,
         id: ConnectionId,
-        protocol: &mut impl Conversation,
+        protocol: &mut impl Inbound<Scratch: Lent>,
     ) -> Next {
         if self.carry.is_empty() && !protocol.has_parked() {
             return Next::More { frame_bytes: None };
@@ -248,7 +256,7 @@ impl Input {
             Some(bytes) => self.work_on_frame(host, protocol, bytes),
             None => {
                 let mut carry = std::mem::take(&mut self.carry);
-                let (consumed, next) = self.receive(host, protocol, &carry);
+                let Received { consumed, next } = self.receive(host, protocol, &carry, None);
                 carry.advance(consumed.min(carry.len()));
                 self.carry = carry;
                 next
@@ -263,15 +271,14 @@ impl Input {
     fn work_on_frame<H: Host>(
         &mut self,
         host: &H,
-        protocol: &mut impl Conversation,
+        protocol: &mut impl Inbound<Scratch: Lent>,
         frame_bytes: usize,
     ) -> Next {
         let mut carry = std::mem::take(&mut self.carry);
         let behind = BytesMut::from(carry.get(frame_bytes..).unwrap_or_default());
         carry.truncate(frame_bytes);
         let frame = carry.freeze();
-        let received = protocol.receive(host, &frame, Some(&frame));
-        self.note(received.next);
+        let received = self.receive(host, protocol, &frame, Some(&frame));
         let rest = frame.slice(received.consumed.min(frame.len())..);
         drop(frame);
         self.carry = match rest.is_empty() {
@@ -288,22 +295,24 @@ impl Input {
         }
     }
 
-    fn receive<H: Host>(
+    /// Lets the protocol work on `input` for as long as a turn takes.
+    fn receive<H: Host, P: Inbound<Scratch: Lent>>(
         &mut self,
         host: &H,
-        protocol: &mut impl Conversation,
+        protocol: &mut P,
         input: &[u8],
-    ) -> (usize, Next) {
-        let received = protocol.receive(host, input, None);
-        self.note(received.next);
-        (received.consumed, received.next)
-    }
-
-    fn note(&mut self, next: Next) {
-        self.frame_bytes = match next {
+        shared: Option<&Bytes>,
+    ) -> Received {
+        let cell_scratch = host.cell_scratch();
+        let mut budget = cell_scratch.budget(host.now());
+        let received = P::Scratch::lend(cell_scratch, |scratch| {
+            protocol.receive(host, scratch, input, shared, &mut budget)
+        });
+        self.frame_bytes = match received.next {
             Next::More { frame_bytes } => frame_bytes,
             _ => None,
         };
+        received
     }
 
     fn look_again(&mut self, now: Time) {

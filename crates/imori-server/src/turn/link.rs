@@ -1,5 +1,6 @@
 //! A connection as every cell can reach it, under its lock.
 
+use std::any::Any;
 use std::fmt;
 use std::mem;
 use std::sync::Arc;
@@ -8,13 +9,12 @@ use imori_core::authorize::Renewal;
 use imori_core::login::Verdict;
 use imori_core::outbound::Outbound;
 use imori_core::time::Time;
-use imori_core::turn::SessionDetails;
 
 use super::signal::{Signal, Signals};
-use crate::config::Spoken;
 
-/// Takes the sessions of a connection; `None` in a protocol that has no links.
-pub type Inspector = Box<dyn FnOnce(Option<Vec<SessionDetails>>) + Send>;
+/// Receives the description of a connection's sessions, as [`Inbound::details`](imori_core::inbound::Inbound::details)
+/// returns it.
+pub type Inspector = Box<dyn FnOnce(Option<Box<dyn Any + Send>>) + Send>;
 
 /// The part of a connection that other cells may touch.
 pub struct Link<W> {
@@ -42,9 +42,6 @@ pub trait Wire {
 
     /// Gives what writes it, outside the lock; `None` where that is for the connection's own cell alone.
     fn writer(&self, is_own_cell: bool) -> Option<Self::Writer>;
-
-    /// Its client chose this version of a protocol that has several.
-    fn chosen(&mut self, _version: Spoken) {}
 
     /// Something of it is being written.
     fn wrote(&mut self, _now: Time) {}

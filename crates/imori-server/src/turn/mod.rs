@@ -7,7 +7,6 @@
 
 mod task;
 mod input;
-mod conversation;
 mod confirm;
 mod flush;
 mod outbound_access;
@@ -19,9 +18,8 @@ mod detached;
 mod long_frames;
 mod signal;
 
-pub use cell_scratch::CellScratch;
+pub use cell_scratch::{CellScratch, Lent};
 pub use confirm::{await_journal, release_confirms};
-pub use conversation::Conversation;
 pub use flush::{flush, flush_touched};
 pub use host::{Host, Transport};
 pub use link::{Inspector, Link, Wire};

@@ -55,9 +55,11 @@ impl Signals {
         self.0.load(Ordering::Acquire) & signal as u16 != 0
     }
 
-    /// Tells whether another signal than this was given.
-    pub fn has_other_than(&self, signal: Signal) -> bool {
-        self.0.load(Ordering::Acquire) & !(signal as u16) != 0
+    /// Whether a signal ends a connection that has no task yet. Other signals wait for the task.
+    pub fn has_end(&self) -> bool {
+        [Signal::Broken, Signal::End, Signal::Evict, Signal::Ending, Signal::Stopping]
+            .into_iter()
+            .any(|signal| self.has(signal))
     }
 
     /// Tells whether any signal was given.

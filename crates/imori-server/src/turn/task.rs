@@ -3,14 +3,16 @@
 use std::sync::Arc;
 use std::task::{Poll, ready};
 
+use imori_core::broker;
 use imori_core::certificate::Certificate;
 use imori_core::id::ConnectionId;
+use imori_core::inbound::{Inbound, Parking, disconnect, renew, tick, verified};
 use imori_core::outbound::{CutReason, Outbound};
 use imori_core::time::Time;
 use imori_core::turn::{ClientFacts, Next, Notice};
 use imori_core::world::Counter;
 
-use super::conversation::Conversation;
+use super::cell_scratch::Lent;
 use super::flush::{flush, flush_of_others};
 use super::host::{Host, Transport};
 use super::input::{Input, Read};
@@ -96,16 +98,22 @@ enum Step {
     Over,
 }
 
-impl<P: Conversation> Task<P> {
-    /// The task of a connection whose link is registered.
-    pub fn new<H: Host>(host: &H, id: ConnectionId, signals: Arc<Signals>, mut protocol: P) -> Task<P> {
+impl<P: Inbound<Scratch: Lent>> Task<P> {
+    /// The task of a connection whose link is registered, and of which the bytes `first` were read.
+    pub fn new<H: Host>(
+        host: &H,
+        id: ConnectionId,
+        signals: Arc<Signals>,
+        mut protocol: P,
+        first: &[u8],
+    ) -> Task<P> {
         protocol.greet(host);
         Task {
             id,
             signals,
             protocol,
-            state: State::Open,
-            input: Input::default(),
+            state: if first.is_empty() { State::Open } else { State::Working },
+            input: Input::new(first),
             was_logged_in: false,
             waits_for_alarm: false,
             rate_wait: None,
@@ -121,7 +129,7 @@ impl<P: Conversation> Task<P> {
 
     /// Notes that the peer has begun TLS, and the certificate that it showed.
     pub fn secured(&mut self, certificate: Option<Arc<Certificate>>) {
-        self.protocol.secured(certificate);
+        self.protocol.intake_mut().secured(certificate);
     }
 
     /// Gives the facts that the client told of itself.
@@ -154,7 +162,7 @@ impl<P: Conversation> Task<P> {
             match self.state {
                 State::Open => {
                     if ready!(self.poll_read(host, transport)) == Step::Over {
-                        if self.protocol.waits_for_queue() || self.outlives(host) {
+                        if self.parking().waits_for_queue() || self.outlives(host) {
                             // What it sent before it closed its side is published first, as without throttling.
                             self.state = State::Parked;
                             continue;
@@ -201,7 +209,7 @@ impl<P: Conversation> Task<P> {
             host.memory().detached().forget(self.detached_bytes);
         }
         self.input.clear(host, self.id);
-        self.protocol.disconnect(host)
+        disconnect(&mut self.protocol, host)
     }
 
     /// Sees to what the task was told.
@@ -249,7 +257,7 @@ impl<P: Conversation> Task<P> {
         if self.signals.take(Signal::Verified) {
             let verdict = host.with_link(self.id, |link| link.verdict.take()).flatten();
             if let Some(verdict) = verdict.filter(|_| self.state == State::Verifying) {
-                let next = self.protocol.verified(*verdict);
+                let next = verified(&mut self.protocol, *verdict);
                 self.follow(host, transport, next);
                 return Step::Again;
             }
@@ -259,7 +267,7 @@ impl<P: Conversation> Task<P> {
             let renewals = host.with_link(self.id, |link| link.take_renewals()).unwrap_or_default();
             let mut is_over = false;
             for renewal in renewals {
-                is_over |= self.protocol.renew(host, &renewal);
+                is_over |= renew(&mut self.protocol, host, &renewal);
             }
             if is_over {
                 self.follow(host, transport, Next::Close);
@@ -277,12 +285,12 @@ impl<P: Conversation> Task<P> {
         if matches!(self.state, State::Open | State::Working | State::Parked) {
             if self.signals.take(Signal::AlarmEnded) {
                 self.waits_for_alarm = false;
-                let next = self.protocol.alarm_ended(host);
+                let next = self.protocol.intake().alarm_ended();
                 self.follow(host, transport, next);
                 return Step::Again;
             }
             if self.signals.take(Signal::Unthrottled) {
-                let next = self.protocol.unthrottled(host);
+                let next = self.protocol.intake_mut().unthrottled();
                 self.follow(host, transport, next);
                 return Step::Again;
             }
@@ -305,7 +313,7 @@ impl<P: Conversation> Task<P> {
     /// Tells whether the peer's messages wait for the disk, and for nothing else. They are then as good as
     /// published, as far as the peer could know, and take no memory that others wait for.
     fn outlives<H: Host>(&self, host: &H) -> bool {
-        self.waits_for_alarm && !self.protocol.waits_for_queue() && !host.memory().is_alarmed()
+        self.waits_for_alarm && !self.parking().waits_for_queue() && !host.memory().is_alarmed()
     }
 
     /// Goes on without the peer, which is gone; false where there is no reason to.
@@ -313,7 +321,7 @@ impl<P: Conversation> Task<P> {
         if self.is_ending() || !self.outlives(host) {
             return false;
         }
-        self.detached_bytes = self.input.bytes() + self.protocol.parked_bytes();
+        self.detached_bytes = self.input.bytes() + self.parking().bytes();
         if !host.memory().detached().admit(self.detached_bytes) {
             return false;
         }
@@ -326,7 +334,7 @@ impl<P: Conversation> Task<P> {
 
     /// Gives back what a peer had that is gone. What it sent needs nothing of it but its name.
     fn detach<H: Host>(&mut self, host: &H, transport: &mut impl Transport) {
-        match self.protocol.detach(host) {
+        match broker::disconnect(host, &self.protocol.actor()) {
             true => self.detachment = Some(Detachment::Done),
             false => transport.come_back(),
         }
@@ -364,11 +372,11 @@ impl<P: Conversation> Task<P> {
             State::Open | State::Working | State::Parked
                 if self.rate_wait.take_if(|at| *at <= host.now()).is_some() =>
             {
-                let next = self.protocol.unthrottled(host);
+                let next = self.protocol.intake_mut().unthrottled();
                 self.follow(host, transport, next);
             }
             State::Open | State::Working | State::Parked | State::Verifying => {
-                let next = self.protocol.tick(host);
+                let next = tick(&mut self.protocol, host);
                 if next == Next::Close {
                     self.follow(host, transport, next);
                 }
@@ -382,7 +390,7 @@ impl<P: Conversation> Task<P> {
             Read::Closed => return Poll::Ready(Step::Over),
             Read::Partial => {}
             Read::NoRoom => {
-                self.protocol.pause();
+                self.protocol.intake_mut().reading.pause();
                 self.state = State::Parked;
             }
             Read::Worked(next, has_more) => {
@@ -434,8 +442,8 @@ impl<P: Conversation> Task<P> {
         }
         let waits = match self.state {
             // A queue tells by itself, whatever the memory is.
-            State::Parked => self.protocol.waits_for_alarm() || !self.protocol.waits_for_queue(),
-            State::Open => self.protocol.waits_for_alarm(),
+            State::Parked => self.parking().waits_for_alarm() || !self.parking().waits_for_queue(),
+            State::Open => self.parking().waits_for_alarm(),
             // Who works on comes to what it let wait by itself.
             _ => false,
         };
@@ -448,7 +456,7 @@ impl<P: Conversation> Task<P> {
     }
 
     fn tell_notice(&mut self, transport: &mut impl Transport) {
-        if let Some(notice) = self.protocol.take_notice() {
+        if let Some(notice) = self.protocol.intake_mut().take_notice() {
             transport.noticed(&notice);
         }
     }
@@ -459,6 +467,11 @@ impl<P: Conversation> Task<P> {
         self.signals.take(Signal::Resume);
         let waits = host.with_outbound(reader, |outbound| outbound.throttle(self.id)).unwrap_or(false);
         self.state = if waits { State::Throttled(host.now().after(THROTTLE_MAX)) } else { State::Working };
+    }
+
+    /// The frames that wait for the end of an alarm or for a queue.
+    fn parking(&self) -> &Parking {
+        &self.protocol.intake().parking
     }
 
     fn is_ending(&self) -> bool {

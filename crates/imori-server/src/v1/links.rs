@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use axum::Extension;
 use axum::extract::State;
+use imori_amqp10::connection::{LinkDetails, LinkDirection, SessionDetails};
 use imori_core::authorize::Identity;
-use imori_core::turn::{LinkDetails, LinkDirection, SessionDetails};
 use serde::Serialize;
 use utoipa::ToSchema;
 

@@ -60,11 +60,11 @@ impl WebSocketStream {
         None
     }
 
-    /// Takes the bytes received with the request, if they fit.
+    /// Takes the bytes received with the request, as many as fit.
     pub(crate) fn take_early(&mut self, room: &mut [u8]) -> Option<usize> {
-        let early = std::mem::take(&mut self.early);
+        let early = self.early.drain(..self.early.len().min(room.len()));
         let front = room.get_mut(..early.len()).filter(|front| !front.is_empty())?;
-        front.copy_from_slice(&early);
+        front.copy_from_slice(early.as_slice());
         Some(early.len())
     }
 

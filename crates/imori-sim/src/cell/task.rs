@@ -8,12 +8,11 @@ use std::task::Poll;
 use bytes::BytesMut;
 use imori_core::delivery::Outcome;
 use imori_core::id::{ConnectionId, ReaderId};
-use imori_core::inbound::Inbound;
+use imori_core::inbound::Accept;
 use imori_core::outbound::{Credit, Numbers, Outbound, SessionId};
 use imori_core::time::Time;
 use imori_core::turn::{Notice, Peer};
 use imori_core::world::World;
-use imori_server::config::ProtocolName;
 use imori_server::protocol::Protocol;
 use imori_server::turn::{Link, Signals, Transport};
 use imori_testkit::toy;
@@ -33,8 +32,7 @@ impl Task {
         let (slot, generation) = cell.state().links.insert(|slot, generation| {
             let id = ConnectionId { cell: number, slot, generation };
             let encoder = match &spoken {
-                Spoken::Product(name) => Protocol::encoder(*name, &shared.protocols),
-                Spoken::Amqp10 => Protocol::encoder(ProtocolName::Amqp, &shared.protocols),
+                Spoken::Product(product) => Protocol::encoder(*product, &shared.protocols),
                 Spoken::Toy => toy::Connection::encoder(&shared.toy),
                 Spoken::Internal(board) => Internal::encoder(board),
             };
@@ -51,20 +49,18 @@ impl Task {
         let id = ConnectionId { cell: number, slot, generation };
         let peer = Peer::plain(u64::from(id.slot) + 1, true, String::from("127.0.0.1"));
         cell.begin_turn();
-        let product = |name, signals| {
-            let protocol = Protocol::new(name, &shared.protocols, id, peer.clone(), cell.now());
-            Served::Product(Box::new(imori_server::turn::Task::new(cell, id, signals, protocol)))
-        };
         let task = match spoken {
-            Spoken::Product(name) => product(name, signals),
-            Spoken::Amqp10 => product(ProtocolName::Amqp, signals),
+            Spoken::Product(product) => {
+                let product = Protocol::new(product, &shared.protocols, id, peer, cell.now());
+                Served::Product(Box::new(imori_server::turn::Task::new(cell, id, signals, product, b"")))
+            }
             Spoken::Toy => {
                 let toy = toy::Connection::new(Arc::clone(&shared.toy), id, peer, cell.now());
-                Served::Toy(Box::new(imori_server::turn::Task::new(cell, id, signals, toy)))
+                Served::Toy(Box::new(imori_server::turn::Task::new(cell, id, signals, toy, b"")))
             }
             Spoken::Internal(board) => {
                 let internal = Internal::new(board, id, peer, cell.now());
-                Served::Internal(Box::new(imori_server::turn::Task::new(cell, id, signals, internal)))
+                Served::Internal(Box::new(imori_server::turn::Task::new(cell, id, signals, internal, b"")))
             }
         };
         Task { task, pipe, waits: Waits::default(), woken }

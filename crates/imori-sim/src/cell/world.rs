@@ -19,7 +19,7 @@ use imori_core::route::{Router, Table};
 use imori_core::time::Time;
 use imori_core::topology::Topology;
 use imori_core::world::{Counter, World};
-use imori_server::config::ProtocolName;
+use imori_server::config;
 use imori_server::login::{Authenticator, BuiltInUser};
 use imori_server::protocol_numbers::header_reader;
 use imori_server::turn::{Host, Link, Signal, give_signal, with_outbound};
@@ -138,7 +138,7 @@ impl<'a> CellWorld<'a> {
         let mut slot = slot.as_ref().map(|slot| slot.borrow_mut());
         let link = slot.as_mut().and_then(|slot| slot.of(id.generation));
         let is_nats = link.is_some_and(|link| {
-            matches!(self.shared.network.pipe(link.wire.pipe).spoken, Spoken::Product(ProtocolName::Nats))
+            matches!(self.shared.network.pipe(link.wire.pipe).spoken, Spoken::Product(config::Spoken::Nats))
         });
         is_nats && self.turn_of.get() != Some(id) && self.shared.random.chance(1, 8)
     }
@@ -151,7 +151,7 @@ impl<'a> CellWorld<'a> {
         let link = link.as_mut().zip(id).and_then(|(link, id)| link.of(id.generation));
         link.is_some_and(|link| match &self.shared.network.pipe(link.wire.pipe).spoken {
             Spoken::Internal(board) => board.is_purging(),
-            Spoken::Product(_) | Spoken::Amqp10 | Spoken::Toy => false,
+            Spoken::Product(_) | Spoken::Toy => false,
         })
     }
 

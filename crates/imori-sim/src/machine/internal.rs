@@ -13,7 +13,7 @@ use imori_core::confirm::{Confirm, Level};
 use imori_core::delivery::Outcome;
 use imori_core::error::BrokerError;
 use imori_core::id::{ConnectionId, ReaderId, VhostId};
-use imori_core::inbound::{Inbound, Intake, Performed, Phase, Taken, Unread};
+use imori_core::inbound::{Accept, Inbound, Intake, Performed, Phase, Taken, Unread};
 use imori_core::internal::{Client, IncomingMessage, OutgoingMessage, Published};
 use imori_core::message::{Address, Property, TOPIC_EXCHANGE, Value};
 use imori_core::name::Name;
@@ -38,7 +38,7 @@ const UNCHARGED: u32 = 1_000;
 #[derive(Debug)]
 pub(crate) struct Internal {
     client: Client,
-    intake: Intake<Box<[u8]>>,
+    intake: Intake,
     board: Arc<Board>,
     is_closed: bool,
     readers: BTreeMap<String, ReaderId>,
@@ -47,10 +47,8 @@ pub(crate) struct Internal {
     gets: u64,
 }
 
-impl Inbound for Internal {
+impl Accept for Internal {
     type Settings = Board;
-    type Scratch = ();
-    type Parked = Box<[u8]>;
 
     fn new(board: Arc<Board>, id: ConnectionId, peer: Peer, now: Time) -> Internal {
         let mut intake = Intake::new(peer, Duration::from_secs(1), PARKED_BYTES_MAX, now);
@@ -69,12 +67,16 @@ impl Inbound for Internal {
     fn encoder(_: &Board) -> Box<dyn Encoder> {
         Client::encoder()
     }
+}
 
-    fn intake(&self) -> &Intake<Box<[u8]>> {
+impl Inbound for Internal {
+    type Scratch = ();
+
+    fn intake(&self) -> &Intake {
         &self.intake
     }
 
-    fn intake_mut(&mut self) -> &mut Intake<Box<[u8]>> {
+    fn intake_mut(&mut self) -> &mut Intake {
         &mut self.intake
     }
 
@@ -110,7 +112,7 @@ impl Inbound for Internal {
         let line = unread.bytes().get(..len).unwrap_or_default();
         budget.spend(1, 0, None);
         let is_publish = line.starts_with(b"publish");
-        let must_wait = self.has_parked() || is_publish && Self::must_wait(world);
+        let must_wait = self.has_parked() || is_publish && self.must_wait(world);
         if must_wait {
             let line = self.settle_ahead(world, line);
             line.into_iter().for_each(|line| self.intake.parking.push(SessionId::FIRST, line, world.gauge()));
@@ -121,17 +123,9 @@ impl Inbound for Internal {
         Taken::Bytes(len + 1)
     }
 
-    fn replay<W: World>(&mut self, world: &W, _: &mut (), line: &Box<[u8]>, _: &mut Budget) -> Performed {
+    fn replay<W: World>(&mut self, world: &W, _: &mut (), line: &[u8], _: &mut Budget) -> Performed {
         self.perform(world, line)
     }
-
-    fn replayed(&mut self, _: SessionId) {}
-
-    fn keepalive_deadline(&self) -> Option<Time> {
-        None
-    }
-
-    fn keep_alive<W: World>(&mut self, _: &W) {}
 }
 
 impl Internal {

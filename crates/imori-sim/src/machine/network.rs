@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::task::Poll;
 
 use imori_core::time::Time;
-use imori_server::config::ProtocolName;
+use imori_server::config;
 
 use super::board::Board;
 use crate::random::Random;
@@ -15,18 +15,16 @@ use crate::random::Random;
 #[derive(Debug, Clone)]
 pub(crate) enum Spoken {
     /// A protocol of the server's listeners.
-    Product(ProtocolName),
-    /// AMQP 1.0, on the AMQP listener.
-    Amqp10,
+    Product(config::Spoken),
     /// The toy protocol of the test kit, which has channels.
     Toy,
     /// The core's internal client, without a socket; its board carries what frames do not.
     Internal(Arc<Board>),
 }
 
-impl From<ProtocolName> for Spoken {
-    fn from(name: ProtocolName) -> Spoken {
-        Spoken::Product(name)
+impl From<config::Spoken> for Spoken {
+    fn from(spoken: config::Spoken) -> Spoken {
+        Spoken::Product(spoken)
     }
 }
 

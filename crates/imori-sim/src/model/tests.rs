@@ -1,7 +1,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use imori_server::config::ProtocolName;
+use imori_server::config::Spoken;
 use imori_store::disk::sim_disk::SimDisk;
 
 use super::due::{Cancel, Due};
@@ -35,7 +35,7 @@ fn broken(happen: impl FnOnce(&Shared, &mut Model)) -> Option<Property> {
         ..QueueSpec::default()
     });
     for _ in 0..3 {
-        model.begin_session(shared.network.open(100, ProtocolName::Stomp));
+        model.begin_session(shared.network.open(100, Spoken::Stomp));
     }
     let to = [To::Queue(0), To::Queue(0), To::Inbox(1), To::Topic(String::from("a"))];
     for (key, to) in (0..).zip(to) {

@@ -7,7 +7,7 @@ use std::time::Duration;
 use corosensei::Coroutine;
 use corosensei::stack::DefaultStack;
 use imori_core::time::Time;
-use imori_server::config::ProtocolName;
+use imori_server::config;
 use imori_stomp::codec::version::Version;
 use imori_store::disk::sim_disk::SimDisk;
 
@@ -111,32 +111,32 @@ impl Simulation {
         }
         let share = self.workload.nats_share;
         let name =
-            if share > 0 && random.chance(share, 8) { ProtocolName::Nats } else { ProtocolName::Stomp };
+            if share > 0 && random.chance(share, 8) { config::Spoken::Nats } else { config::Spoken::Stomp };
         self.connect_by(name, actions);
     }
 
     /// Connects a STOMP client, which can do everything.
     pub(crate) fn connect_stomp(&mut self, actions: usize) {
-        self.connect_by(ProtocolName::Stomp, actions);
+        self.connect_by(config::Spoken::Stomp, actions);
     }
 
-    fn connect_by(&mut self, name: ProtocolName, actions: usize) {
+    fn connect_by(&mut self, name: config::Spoken, actions: usize) {
         // The intruder comes first, so that the requested client is the last in the list.
         self.connect_intruder(name, |session, _| match name {
-            ProtocolName::Stomp => Box::new(StompClient::new(Version::V12)),
-            ProtocolName::Nats => Box::new(NatsClient::new(session, true)),
-            ProtocolName::Amqp => unreachable!("its clients have channels"),
+            config::Spoken::Stomp => Box::new(StompClient::new(Version::V12)),
+            config::Spoken::Nats => Box::new(NatsClient::new(session, true)),
+            config::Spoken::Amqp091 | config::Spoken::Amqp10 => unreachable!("its clients have channels"),
         });
         let connection = self.open(name);
         let session = self.model.begin_session(connection.pipe);
         let random = &self.shared.random;
         let protocol: Box<dyn ClientProtocol> = match name {
-            ProtocolName::Stomp => {
+            config::Spoken::Stomp => {
                 let version = *random.pick(&[Version::V12, Version::V12, Version::V11]);
                 Box::new(StompClient::new(version))
             }
-            ProtocolName::Nats => Box::new(NatsClient::new(session, random.chance(3, 4))),
-            ProtocolName::Amqp => unreachable!("its clients have channels"),
+            config::Spoken::Nats => Box::new(NatsClient::new(session, random.chance(3, 4))),
+            config::Spoken::Amqp091 | config::Spoken::Amqp10 => unreachable!("its clients have channels"),
         };
         self.begin(Client::new(session, connection, protocol, actions));
     }
@@ -154,8 +154,8 @@ impl Simulation {
     /// Connects a client with several channels, which divide its actions.
     fn connect_channels(&mut self, actions: usize) {
         let spoken = match self.shared.random.below(6) {
-            0 | 1 => Spoken::Amqp10,
-            2 | 3 => ProtocolName::Amqp.into(),
+            0 | 1 => config::Spoken::Amqp10.into(),
+            2 | 3 => config::Spoken::Amqp091.into(),
             _ => Spoken::Toy,
         };
         self.connect_intruder(spoken.clone(), |_, connection| channel_client(connection, &spoken, 1, false));
@@ -175,7 +175,7 @@ impl Simulation {
         // A refusal by a full queue would end a transactional channel.
         let may_transact = !self.model.queues.iter().any(|queue| queue.refuses);
         // In AMQP 1.0 a transactional session can do everything else, too.
-        let share = if matches!(spoken, Spoken::Amqp10) { 2 } else { 1 };
+        let share = if matches!(spoken, Spoken::Product(config::Spoken::Amqp10)) { 2 } else { 1 };
         let is_transactional = may_transact && self.shared.random.chance(share, 3);
         let protocol = channel_client(connection, &spoken, channel, is_transactional);
         let mut client = Client::new(session, Rc::clone(connection), protocol, actions);
@@ -230,7 +230,9 @@ fn channel_client(
     is_transactional: bool,
 ) -> Box<dyn ClientProtocol> {
     match spoken {
-        Spoken::Amqp10 => Box::new(Amqp10Client::new(connection, channel, is_transactional)),
+        Spoken::Product(config::Spoken::Amqp10) => {
+            Box::new(Amqp10Client::new(connection, channel, is_transactional))
+        }
         Spoken::Product(_) => Box::new(AmqpClient::new(connection, channel, is_transactional)),
         Spoken::Toy | Spoken::Internal(_) => Box::new(ToyClient::new(channel)),
     }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use imori_core::certificate::Certificate;
-use imori_core::inbound::Inbound;
+use imori_core::inbound::{Inbound, verified};
 use imori_core::login::{Credentials, Login, Verdict};
 use imori_core::time::Time;
 use imori_core::turn::Next;
@@ -81,7 +81,7 @@ fn the_time_to_log_in_runs_while_a_login_is_checked() {
     client.pass(&world, until);
     assert_eq!(client.next, Next::Close);
     client.verified(&world, verdict(&login));
-    assert_eq!(client.connection.verified(verdict(&login)), Next::Close, "it comes too late");
+    assert_eq!(verified(&mut client.connection, verdict(&login)), Next::Close, "it comes too late");
     assert_eq!(text(&mut client, &world), "");
     client.leave(&world);
 }
@@ -125,7 +125,7 @@ fn a_client_without_a_login_is_the_user_of_its_certificate() {
         let world = slow_world();
         let mut client = Client::new(&world, &Arc::new(Settings::default()), false);
         let certificate = Certificate { user: user.map(String::from), ..Certificate::default() };
-        client.connection.secured(Some(Arc::new(certificate.clone())));
+        client.connection.intake_mut().secured(Some(Arc::new(certificate.clone())));
         client.send(&world, format!("CONNECT\naccept-version:1.2\nhost:/\n{login}\n\0").as_bytes());
         let asked = asked(&world);
         assert!(asked.is_encrypted && asked.certificate.as_deref() == Some(&certificate));
@@ -141,7 +141,7 @@ fn a_password_from_elsewhere_without_tls_is_refused_and_looked_at_by_nobody() {
     client.send(&world, CONNECT);
     assert!(text(&mut client, &world).contains("access refused for user `guest`"));
     assert!(world.logins.take().is_empty());
-    let notice = client.connection.take_notice().unwrap();
+    let notice = client.connection.intake_mut().take_notice().unwrap();
     assert_eq!(notice.message, "password without TLS");
-    assert!(client.connection.take_notice().is_none());
+    assert!(client.connection.intake_mut().take_notice().is_none());
 }

@@ -39,7 +39,10 @@ fn throttle(world: &TestWorld, send: &str) -> Client {
     // One at a time, since a run would be published as a whole.
     (0..ENOUGH).for_each(|_| filler.send(world, send.as_bytes()));
     assert_eq!(filler.next, Next::Parked, "it has filled the queue");
-    assert!(filler.connection.waits_for_queue() && !filler.connection.has_parked());
+    assert!(
+        filler.connection.intake().parking.waits_for_queue()
+            && !filler.connection.intake().parking.has_parked()
+    );
     filler
 }
 
@@ -84,7 +87,10 @@ fn who_reads_too_is_heard_and_its_receipts_keep_their_order() {
          ACK\nid:{ack}\nreceipt:3\n\n\0"
     );
     client.send(&world, frames.as_bytes());
-    assert!(client.connection.waits_for_queue() && client.connection.has_parked());
+    assert!(
+        client.connection.intake().parking.waits_for_queue()
+            && client.connection.intake().parking.has_parked()
+    );
     assert_eq!(client.next, Next::More { frame_bytes: None }, "it is read");
     assert_eq!(text(&mut client, &world), "", "what is behind the SEND waits with it");
     other.send(&world, b"SEND\ndestination:/queue/other\n\nnext\0");
@@ -97,7 +103,10 @@ fn who_reads_too_is_heard_and_its_receipts_keep_their_order() {
         .filter_map(|line| line.strip_prefix("receipt-id:").map(String::from))
         .collect();
     assert_eq!(receipts, ["1", "2", "3"]);
-    assert!(!client.connection.has_parked() && !client.connection.waits_for_queue());
+    assert!(
+        !client.connection.intake().parking.has_parked()
+            && !client.connection.intake().parking.waits_for_queue()
+    );
 }
 
 /// The turn that reports the end of the alarm also has to read input that arrived meanwhile.
@@ -111,12 +120,12 @@ fn what_comes_while_an_alarm_ends_is_read_though_a_queue_is_waited_for() {
     let delivery = text(&mut client, &world);
     let ack = delivery.lines().find_map(|line| line.strip_prefix("ack:")).unwrap();
     client.send(&world, SEND.as_bytes());
-    assert!(client.connection.waits_for_queue());
+    assert!(client.connection.intake().parking.waits_for_queue());
     client.arrive(format!("ACK\nid:{ack}\n\n\0").as_bytes());
     client.alarm_ended(&world);
     other.send(&world, b"SEND\ndestination:/queue/other\n\nnext\0");
     assert!(text(&mut client, &world).contains("next"), "its ACK was obeyed, or it had no credit");
-    assert!(client.connection.waits_for_queue());
+    assert!(client.connection.intake().parking.waits_for_queue());
 }
 
 #[test]
@@ -128,9 +137,9 @@ fn a_transaction_waits_with_its_commit_and_is_whole_afterwards() {
         let frame = |destination: &str| format!("SEND\ndestination:{destination}\ntransaction:t\n\nx\0");
         let (long, other) = (frame("/queue/long"), frame("/queue/other"));
         client.send(&world, format!("BEGIN\ntransaction:t\n\n\0{long}{other}").as_bytes());
-        assert!(!client.connection.waits_for_queue(), "nothing is published yet");
+        assert!(!client.connection.intake().parking.waits_for_queue(), "nothing is published yet");
         client.send(&world, b"COMMIT\ntransaction:t\nreceipt:c\n\n\0");
-        assert!(client.connection.waits_for_queue());
+        assert!(client.connection.intake().parking.waits_for_queue());
         assert_eq!(text(&mut client, &world), "");
         assert!(world.end_pages().contains(&client.id));
         client.unthrottled(&world);
@@ -175,8 +184,11 @@ fn an_alarm_that_begins_meanwhile_is_waited_for_behind_the_queue() {
     client.alarm_ended(&world);
     world.end_pages();
     client.unthrottled(&world);
-    assert!(client.connection.has_parked() && !client.connection.waits_for_queue());
+    assert!(
+        client.connection.intake().parking.has_parked()
+            && !client.connection.intake().parking.waits_for_queue()
+    );
     world.set_alarmed(false);
     client.alarm_ended(&world);
-    assert!(!client.connection.has_parked());
+    assert!(!client.connection.intake().parking.has_parked());
 }

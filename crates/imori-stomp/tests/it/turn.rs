@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use imori_core::id::ConnectionId;
-use imori_core::inbound::Inbound;
+use imori_core::inbound::{Accept as _, Inbound as _};
 use imori_core::limits::{
     SETTLES_AT_ONCE, TURN_CHANGES_BESIDE_OTHERS_MAX, TURN_CHANGES_MAX, TURN_COMMANDS_MAX,
 };
@@ -194,7 +194,7 @@ fn order_is_kept_wherever_in_a_turn_the_alarm_ends() {
             &world,
             b"SEND\ndestination:/topic/t\n\nbody-1\0COMMIT\ntransaction:x\n\n\0SEND\ndestination:/topic/t\n\nbody-3\0",
         );
-        was_parked |= publisher.connection.has_parked();
+        was_parked |= publisher.connection.intake().parking.has_parked();
         world.set_alarmed(false);
         publisher.alarm_ended(&world);
         let output = String::from_utf8(reader.output(&world)).unwrap();

@@ -9,7 +9,7 @@ use imori_core::broker::{self, Actor, ConsumeOptions, Revoked, SubscribeOptions}
 use imori_core::confirm::Confirm;
 use imori_core::delivery::Outcome;
 use imori_core::id::{ConnectionId, ReaderId, VhostId};
-use imori_core::inbound::{Inbound, Intake, Performed, Phase, Taken, Unread};
+use imori_core::inbound::{Accept, Inbound, Intake, Performed, Phase, Taken, Unread};
 use imori_core::login::{Credentials, Verdict};
 use imori_core::message::{Origins, Properties, Publication, TOPIC_EXCHANGE};
 use imori_core::outbound::{Credit, Encoder, EncoderKinds, HeldAnswers, Numbers, Outbound, SessionId};
@@ -40,7 +40,7 @@ pub struct Settings {
 #[derive(Debug)]
 pub struct Connection {
     state: State,
-    intake: Intake<Box<[u8]>>,
+    intake: Intake,
     settings: Arc<Settings>,
     id: ConnectionId,
     identity: Identity,
@@ -87,11 +87,8 @@ const BODY_BYTES_MAX: usize = 1 << 20;
 
 const SHORT: &str = "the payload ends too early; see the table of kinds";
 
-impl Inbound for Connection {
+impl Accept for Connection {
     type Settings = Settings;
-    type Scratch = ();
-    /// A channel number, followed by a `Publish` and its body; a channel number alone is a `Close`.
-    type Parked = Box<[u8]>;
 
     fn new(settings: Arc<Settings>, id: ConnectionId, peer: Peer, now: Time) -> Connection {
         let intake = Intake::new(peer, Duration::from_secs(10), settings.parked_bytes_max, now);
@@ -102,12 +99,16 @@ impl Inbound for Connection {
     fn encoder(settings: &Settings) -> Box<dyn Encoder> {
         Box::new(ToyEncoder(settings.encoder_kinds.kind(0)))
     }
+}
 
-    fn intake(&self) -> &Intake<Box<[u8]>> {
+impl Inbound for Connection {
+    type Scratch = ();
+
+    fn intake(&self) -> &Intake {
         &self.intake
     }
 
-    fn intake_mut(&mut self) -> &mut Intake<Box<[u8]>> {
+    fn intake_mut(&mut self) -> &mut Intake {
         &mut self.intake
     }
 
@@ -156,13 +157,9 @@ impl Inbound for Connection {
         Taken::Bytes(len)
     }
 
-    fn replay<W: World>(
-        &mut self,
-        world: &W,
-        _: &mut (),
-        parked: &Box<[u8]>,
-        budget: &mut Budget,
-    ) -> Performed {
+    /// The parked bytes are a channel number, followed by a `Publish` and its body; a channel number
+    /// alone is a `Close`.
+    fn replay<W: World>(&mut self, world: &W, _: &mut (), parked: &[u8], budget: &mut Budget) -> Performed {
         let mut fields = Fields(parked);
         let channel = SessionId(fields.number(2).unwrap_or_default() as u16);
         if fields.0.is_empty() {
@@ -176,14 +173,6 @@ impl Inbound for Connection {
             Performed::Done
         })
     }
-
-    fn replayed(&mut self, _: SessionId) {}
-
-    fn keepalive_deadline(&self) -> Option<Time> {
-        None
-    }
-
-    fn keep_alive<W: World>(&mut self, _: &W) {}
 }
 
 impl Connection {
@@ -317,7 +306,7 @@ impl Connection {
             channel.unfinished = Some((message, missing));
             return Ok(());
         }
-        if !self.intake.parking.has_parked_of(session) && !Self::must_wait(world) {
+        if !self.intake.parking.has_parked_of(session) && !self.must_wait(world) {
             let fields = Fields(message.get(2..).unwrap_or_default());
             if self.publish(world, session, fields, budget)? == Performed::Done {
                 return Ok(());

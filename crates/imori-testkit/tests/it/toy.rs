@@ -295,7 +295,7 @@ fn a_channel_that_waits_for_a_long_queue_holds_up_no_other() {
     for _ in 0..60 {
         toy.send(&world, &publish(1, "", "long", b"x"));
     }
-    assert!(toy.connection.waits_for_queue() && world.ready_len("long") < 60);
+    assert!(toy.connection.intake().parking.waits_for_queue() && world.ready_len("long") < 60);
     heard(&mut toy, &world);
     toy.send(
         &world,
@@ -306,7 +306,7 @@ fn a_channel_that_waits_for_a_long_queue_holds_up_no_other() {
     assert!(delivered(1) && delivered(2), "{frames:?}");
     assert!(world.end_pages().contains(&toy.id));
     toy.unthrottled(&world);
-    assert_eq!((world.ready_len("long"), toy.connection.waits_for_queue()), (60, false));
+    assert_eq!((world.ready_len("long"), toy.connection.intake().parking.waits_for_queue()), (60, false));
     assert_eq!(heard(&mut toy, &world).last().map(String::as_str), Some("1 Confirm <"), "that is 60");
 }
 
