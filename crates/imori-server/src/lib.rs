@@ -40,7 +40,6 @@ mod stall;
 pub mod login;
 mod cell_state;
 mod slots;
-mod host_names;
 mod json_value;
 mod clock;
 pub mod config;

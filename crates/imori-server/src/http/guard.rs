@@ -10,7 +10,7 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
 use crate::config::{HostName, Origin};
-use crate::host_names::{UNKNOWN_HOST, is_host_known, is_own};
+use crate::peers::host_names::{UNKNOWN_HOST, is_host_known, is_own};
 use crate::shared::Shared;
 
 /// Fetch Metadata: the header in which browsers relate the requesting page to the target host.

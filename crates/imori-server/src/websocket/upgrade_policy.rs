@@ -16,7 +16,7 @@ use tungstenite::handshake::machine::TryParse;
 use tungstenite::handshake::server::{Request, create_response, write_response};
 
 use crate::config::{HostName, Origin, ProtocolName};
-use crate::host_names::{UNKNOWN_HOST, is_host_known};
+use crate::peers::host_names::{UNKNOWN_HOST, is_host_known};
 
 /// Subprotocols in order of preference.
 const SUBPROTOCOLS: [(&str, ProtocolName); 5] = [
