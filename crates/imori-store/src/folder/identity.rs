@@ -1,7 +1,8 @@
-//! The file `store`: the id of the store in a folder, and the version of the folder's layout.
+//! The file `store`: the id of the store in a folder, and the version of its format.
 //!
-//! One sector: `magic 8, version u32, store 16, 0 u32, crc32c u32`, then zeros. It is written once, before all other
-//! files, which carry the same id.
+//! One sector: `magic 8, version u32, store 16, 0 u32, crc32c u32`, then zeros. The file is written once,
+//! before all others, and every other file carries the same id. Its version is that of the whole folder, so
+//! that an opening of another version is refused before any other file is read.
 
 use std::fmt;
 use std::io;
@@ -14,8 +15,11 @@ use crate::seal::StoreId;
 /// Name of the file.
 pub const NAME: &str = "store";
 
-/// The version of the folder's layout.
-pub const VERSION: u32 = 1;
+/// The version of the folder's format: its files, their names, and everything in them.
+///
+/// A change of any file that the release before cannot read makes it one more. Every file has a version of
+/// its own besides, which says what a damaged or misplaced one is.
+pub const VERSION: u32 = 2;
 
 const MAGIC: [u8; 8] = *b"imoristo";
 const USED_BYTES: usize = 36;
@@ -27,7 +31,7 @@ pub enum IdentityError {
     Disk(io::Error),
     /// The file does not verify.
     Damaged,
-    /// The file verifies but has an unknown version.
+    /// The file verifies and has this version, which is not [`VERSION`].
     Version(u32),
 }
 
@@ -41,11 +45,14 @@ impl fmt::Display for IdentityError {
                 f,
                 "`{NAME}`, which says which store this is, does not verify; restore this file from a copy of the folder"
             ),
-            IdentityError::Version(version) => write!(
-                f,
-                "the store has version `{version}`, and this release knows version `{VERSION}`; \
-                 open it with the release that wrote it"
-            ),
+            IdentityError::Version(version) => {
+                let release = if *version < VERSION { "an older" } else { "a newer" };
+                write!(
+                    f,
+                    "its files have format version `{version}`, and this release reads version `{VERSION}` alone; \
+                     move the folder away to begin with an empty one, or use {release} release, which reads it"
+                )
+            }
         }
     }
 }
@@ -127,13 +134,19 @@ mod tests {
     }
 
     #[test]
-    fn another_version_is_refused_with_its_number() {
-        let mut sector = encode(STORE);
-        sector[8] = 2;
-        let sum = crc32c::crc32c(&sector[..USED_BYTES - 4]);
-        sector[USED_BYTES - 4..USED_BYTES].copy_from_slice(&sum.to_le_bytes());
-        let error = decode(&sector).expect_err("it is of the future").to_string();
-        assert!(error.contains("version `2`") && error.contains("release that wrote it"), "{error}");
+    fn another_version_is_refused_with_both_numbers_and_what_to_do() {
+        for (version, release) in [(0, "an older"), (VERSION - 1, "an older"), (VERSION + 1, "a newer")] {
+            let mut sector = encode(STORE);
+            sector[8..12].copy_from_slice(&version.to_le_bytes());
+            let sum = crc32c::crc32c(&sector[..USED_BYTES - 4]);
+            sector[USED_BYTES - 4..USED_BYTES].copy_from_slice(&sum.to_le_bytes());
+            let error = decode(&sector).expect_err("it is of another release").to_string();
+            let expected = format!(
+                "its files have format version `{version}`, and this release reads version `{VERSION}` alone; \
+                 move the folder away to begin with an empty one, or use {release} release, which reads it"
+            );
+            assert_eq!(error, expected);
+        }
     }
 
     #[test]

@@ -3,8 +3,10 @@
 #![allow(clippy::unwrap_used, reason = "a test whose premises fail has failed")]
 
 mod errors;
+mod older;
 mod looking;
 mod segments;
+mod fixture;
 
 use std::fs;
 use std::io::{self, BufRead, BufReader, Write};

@@ -11,3 +11,5 @@ mod client;
 mod nats_client;
 mod peer;
 mod binary;
+#[path = "../../../imori-store/tests/it/fixture.rs"]
+mod fixture;

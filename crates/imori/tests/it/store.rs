@@ -20,6 +20,7 @@ use imori_store::segment::{Durability, Manifest, NewPage, PageEntry, SegmentSett
 use imori_store::settings::{OnDamage, Settings};
 
 use crate::binary::{Run, run};
+use crate::fixture;
 
 const RECORDS: u64 = 40;
 /// The journal file with the records: one block each, after the header block.
@@ -383,7 +384,8 @@ fn a_store_that_cannot_be_looked_at_is_another_exit_code() {
     for (path, told) in [
         (
             &path,
-            "the store has version `9`, and this release knows version `1`; open it with the release that wrote it",
+            "its files have format version `9`, and this release reads version `2` alone; move the folder away to begin \
+             with an empty one, or use a newer release, which reads it",
         ),
         (&path.join("journal"), "there is no store in"),
         (&path.join("absent"), "there is no store in"),
@@ -392,6 +394,27 @@ fn a_store_that_cannot_be_looked_at_is_another_exit_code() {
         assert_eq!(verified.code, Some(2), "{verified:?}");
         assert!(verified.stderr.contains(told), "{}", verified.stderr);
     }
+    let _ = fs::remove_dir_all(path);
+}
+
+#[test]
+fn a_folder_of_an_older_format_is_refused_by_every_command_and_stays_as_it_is() {
+    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join("store-older");
+    fixture::unpack(fixture::FOLDER_1, &path);
+    let before = files(&path);
+    let told = format!(
+        "imori: data folder `{}`: its files have format version `1`, and this release reads version `2` alone; move \
+         the folder away to begin with an empty one, or use an older release, which reads it\n",
+        path.display()
+    );
+    let dir = path.to_str().unwrap();
+    let serve = ["serve", "--listen", "stomp=127.0.0.1:0", "--data-dir", dir];
+    for (ran, code) in [(verify(&path), 2), (dump(&path, &[]), 1), (run(&serve), 1)] {
+        assert_eq!((ran.code, ran.stdout.as_str()), (Some(code), ""), "{ran:?}");
+        assert!(ran.stderr.ends_with(&told), "{}", ran.stderr);
+    }
+    let left: Vec<_> = files(&path).into_iter().filter(|(path, _)| !path.ends_with("lock")).collect();
+    assert_eq!(left, before);
     let _ = fs::remove_dir_all(path);
 }
 
