@@ -11,6 +11,15 @@ pub enum RecordError {
     Version(u8),
     /// The payload has an invalid value.
     Unknown(&'static str),
+    /// The payload has flags that are not known here: fields may follow that nobody can skip.
+    Flags {
+        /// The kind of record.
+        record: &'static str,
+        /// Its version.
+        version: u8,
+        /// The unknown flags.
+        flags: u64,
+    },
 }
 
 impl fmt::Display for RecordError {
@@ -21,6 +30,11 @@ impl fmt::Display for RecordError {
                 write!(f, "the record has version `{version}`; open it with the release that wrote it")
             }
             RecordError::Unknown(what) => write!(f, "the record's {what} means nothing here"),
+            RecordError::Flags { record, version, flags } => write!(
+                f,
+                "the {record} record of version `{version}` has the flags `{flags:#x}`, which this release does not \
+                 know; open it with the release that wrote it"
+            ),
         }
     }
 }

@@ -1,21 +1,22 @@
 //! A message and its queues in one record: after a crash it is in all of these queues, or in none.
 //!
-//! `version u8, origin u8, flags u8`, then the optional fields that the flags name, of `priority u8,
-//! expiration_ms u32, timestamp u64, delay_ms u32`, then `time u64, exchange short, subject short`, the
-//! queues as `count u32` and that many `u64`, the spans of the properties as `count u8` and that many `number
-//! u8, start u16, len u16`, the deaths, and the annotations with a length of 32 bits, if the flags name them,
-//! `text` with a length of 32 bits, and the body to the end.
+//! `version u8, origin u8, flags u8`, of the optional fields `priority u8, expiration_ms u32, timestamp u64, delay_ms
+//! u32` those that the flags name, `time u64, exchange short, subject short`, the queues as `count u32` and that many
+//! times `u64`, the spans of its properties as `count u8` and that many times `number u8, start u16, len u16`, its
+//! deaths, its extension, `text` with its length in 32 bits, and the body to the end. The highest flag announces the
+//! extension, in which later fields find room: `flags` as a number (`ranges.rs`), then the fields that they name.
 
 use std::num::NonZeroU32;
 use std::sync::Arc;
 
 use super::fields::{Fields, RecordError, push_short};
+use super::ranges::{number, push_number};
 use crate::id::DurableQueueId;
 use crate::message::{Address, AddressView, Death, DeathReason, Deaths, MessageView, OriginId, Properties};
 use crate::name::Name;
 use crate::time::Time;
 
-const VERSION: u8 = 1;
+const VERSION: u8 = 2;
 
 const PERSISTENT: u8 = 1;
 const REPLIES_TO_INBOX: u8 = 1 << 1;
@@ -24,7 +25,14 @@ const EXPIRATION: u8 = 1 << 3;
 const TIMESTAMP: u8 = 1 << 4;
 const DEATHS: u8 = 1 << 5;
 const DELAY: u8 = 1 << 6;
-const ANNOTATIONS: u8 = 1 << 7;
+/// An extension stands before the text. The flags of the extension have room for 64 fields.
+const EXTENDED: u8 = 1 << 7;
+
+/// Flag of the extension: annotations, with their length in 32 bits.
+const ANNOTATIONS: u64 = 1;
+/// The flags of the extension that this release knows. A record with any other is refused: its fields would be taken
+/// for text.
+const EXTENSION_KNOWN: u64 = ANNOTATIONS;
 
 /// A message as decoded from its record.
 #[derive(Debug, Clone)]
@@ -95,7 +103,7 @@ pub(crate) fn push_message(
         | flag(properties.expiration_ms.is_some(), EXPIRATION)
         | flag(properties.timestamp.is_some(), TIMESTAMP)
         | flag(deaths.is_some_and(|deaths| !deaths.is_empty()), DEATHS)
-        | flag(annotations.is_some(), ANNOTATIONS)
+        | flag(annotations.is_some(), EXTENDED)
         | flag(properties.delay_ms.is_some(), DELAY);
     out.extend_from_slice(&[VERSION, properties.origin.0, flags]);
     properties.priority.into_iter().for_each(|priority| out.push(priority));
@@ -116,6 +124,7 @@ pub(crate) fn push_message(
     }
     deaths.filter(|deaths| !deaths.is_empty()).into_iter().for_each(|deaths| push_deaths(out, deaths));
     if let Some(annotations) = annotations {
+        push_number(out, ANNOTATIONS);
         let len = u32::try_from(annotations.len()).expect("annotations end at 64 KiB");
         out.extend_from_slice(&len.to_le_bytes());
         out.extend_from_slice(annotations);
@@ -155,7 +164,7 @@ impl<'a> MessageRecord<'a> {
             }
         }
         let deaths = if has(DEATHS) { Some(deaths(&mut fields)?) } else { None };
-        let annotations = if has(ANNOTATIONS) { Some(Box::from(fields.long()?)) } else { None };
+        let annotations = if has(EXTENDED) { extension(&mut fields)? } else { None };
         let has_history = deaths.is_some() || annotations.is_some();
         let deaths = deaths.unwrap_or_default().with_annotations(annotations);
         let deaths = has_history.then(|| Arc::new(deaths));
@@ -168,6 +177,19 @@ impl<'a> MessageRecord<'a> {
     pub fn view(&self) -> MessageView<'_> {
         MessageView { properties: &self.properties, text: self.text, body: self.body }
     }
+}
+
+/// The annotations in an extension, the only field that it has so far.
+fn extension(fields: &mut Fields<'_>) -> Result<Option<Box<[u8]>>, RecordError> {
+    let flags = number(fields)?;
+    if flags & !EXTENSION_KNOWN != 0 {
+        return Err(RecordError::Flags {
+            record: "message",
+            version: VERSION,
+            flags: flags & !EXTENSION_KNOWN,
+        });
+    }
+    if flags & ANNOTATIONS != 0 { fields.long().map(|bytes| Some(Box::from(bytes))) } else { Ok(None) }
 }
 
 fn push_count(out: &mut Vec<u8>, count: usize) {
@@ -196,7 +218,7 @@ fn deaths_bytes(deaths: &Deaths) -> usize {
         let address = death.address.exchange.as_bytes().len() + death.address.subject.as_bytes().len();
         (2 + 1 + 8 + 8 + 2 + 2) + death.queue.as_bytes().len() + address
     };
-    let annotations = deaths.annotations().map_or(0, |annotations| 4 + annotations.len());
+    let annotations = deaths.annotations().map_or(0, |annotations| 1 + 4 + annotations.len());
     4 + deaths.iter().map(of_death).sum::<usize>() + annotations
 }
 
@@ -299,6 +321,55 @@ mod tests {
         assert_eq!(bytes.len(), 3 + 8 + 2 + 3 + 4 + 8 + 1 + 4);
         let record = MessageRecord::decode(&bytes).expect("it was encoded");
         assert_eq!((record.properties, record.deaths), (properties, None));
+    }
+
+    #[test]
+    fn an_extension_with_an_unknown_flag_is_refused_and_one_without_a_field_is_none() {
+        let (properties, text, address, _) = sample();
+        let (address, view) =
+            (AddressView::new(&address), MessageView { properties: &properties, text, body: b"body" });
+        let noted = Deaths::default().with_annotations(Some(Box::from(*b"noted")));
+        let plain = encode_message(&view, &address, None, &[], Time(77));
+        let extended = encode_message(&view, &address, Some(&noted), &[], Time(77));
+        assert_eq!(extended.len(), plain.len() + 1 + 4 + 5, "the extension is a byte of flags and the field");
+        let at = plain.len() - (4 + text.len() + b"body".len());
+        let with = |flags: &[u8]| {
+            let mut bytes = [&plain[..at], flags, &plain[at..]].concat();
+            bytes[2] |= EXTENDED;
+            bytes
+        };
+        let refused = |flags| Some(RecordError::Flags { record: "message", version: 2, flags });
+        for (flags, expected) in [
+            (&[0][..], None),
+            (&[2], refused(2)),
+            (&[3], refused(2)),
+            (&[0x80, 1], refused(0x80)),
+            (&[0x81, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 1], refused(1 << 63)),
+            (&[0xff; 11], Some(RecordError::Unknown("number"))),
+        ] {
+            let bytes = with(flags);
+            let read = MessageRecord::decode(&bytes);
+            assert_eq!(read.as_ref().err().copied(), expected, "{flags:?}");
+            assert!(
+                read.is_err() || read.is_ok_and(|record| record.body == b"body" && record.deaths.is_none())
+            );
+        }
+        let told = refused(0x102).map(|error| error.to_string()).unwrap_or_default();
+        let expected = "the message record of version `2` has the flags `0x102`, which this release does not know; \
+            open it with the release that wrote it";
+        assert_eq!(told, expected);
+    }
+
+    #[test]
+    fn the_format_without_an_extension_is_this() {
+        let (properties, address) = (Properties::new(OriginId(4)), Arc::new(Address::new(b"x", b"k")));
+        let view = MessageView { properties: &properties, text: b"t", body: b"b" };
+        let bytes = encode_message(&view, &AddressView::new(&address), None, &[DurableQueueId(3)], Time(7));
+        let expected = [
+            &[2, 4, 0, 7, 0, 0, 0, 0, 0, 0, 0, 1, 0, b'x', 1, 0, b'k', 1, 0, 0, 0, 3, 0, 0, 0, 0, 0, 0, 0][..],
+            &[0, 1, 0, 0, 0, b't', b'b'],
+        ];
+        assert_eq!(bytes, expected.concat());
     }
 
     #[test]
