@@ -10,7 +10,9 @@ use std::convert::Infallible;
 use bytes::Bytes;
 use imori_store::lsn::Lsn;
 use imori_store::seal::{Seal, StoreId};
-use imori_store::segment::{self, PageEntry, PageFacts, PageRef, Row, RowPlacement, SegmentHeader};
+use imori_store::segment::{
+    self, PageEntry, PageFacts, PageRef, PageTimes, Row, RowPlacement, SegmentHeader, SubjectDigest,
+};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|data: &[u8]| {
@@ -86,6 +88,8 @@ fn row(count: u32, last: u64) -> Row {
         last_sequence: last,
         first: Lsn(2),
         last: Lsn(last * 2),
+        times: PageTimes::default(),
+        subjects: SubjectDigest::NONE,
     };
     Row { facts, page_count: 1, rises: true, offset: 4096, len: 0 }
 }

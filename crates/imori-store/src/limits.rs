@@ -99,8 +99,8 @@ pub const SEGMENT_PAGES_MAX: usize = 4096;
 /// Bytes per write of a segment, so that the buffer fits into the CPU's cache.
 pub const SEGMENT_WRITE_BYTES: usize = 1 << 20;
 
-/// Bytes first read when a segment is opened: the header and the table of up to 112 pages.
-pub const SEGMENT_HEAD_BYTES: usize = 8 << 10;
+/// Bytes that are read first of a segment that is opened: the header and the table of up to 127 pages.
+pub const SEGMENT_HEAD_BYTES: usize = 16 << 10;
 
 /// Bytes of redb's cache: all definitions if there are few, and never much.
 pub const DEFINITIONS_CACHE_BYTES: usize = 16 << 20;

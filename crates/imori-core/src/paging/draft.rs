@@ -56,7 +56,14 @@ impl PageDraft {
         self.entries.iter().map(|entry| entry.envelope.lsn).max().unwrap_or(Lsn::NONE)
     }
 
-    /// Estimated bytes of memory that the draft occupies.
+    /// The lowest and the highest time at which its messages came to the queue.
+    #[must_use]
+    pub fn times(&self) -> (Time, Time) {
+        let times = || self.entries.iter().map(|entry| entry.envelope.since);
+        (times().min().unwrap_or(Time(0)), times().max().unwrap_or(Time(0)))
+    }
+
+    /// About how many bytes of memory it takes.
     #[must_use]
     pub fn bytes(&self) -> usize {
         self.entries.iter().map(Entry::memory).sum()

@@ -14,7 +14,9 @@ use imori_core::record::{decode_journal_entry, decode_page_entry, encode_page};
 use imori_core::world::World;
 use imori_store::disk::is_out_of_resources;
 use imori_store::limits::SEGMENT_PAGES_MAX;
-use imori_store::segment::{Durability, NewPage, Page, PageDamage, PageEntry, PageError, PageFacts, PageRef};
+use imori_store::segment::{
+    Durability, NewPage, Page, PageDamage, PageEntry, PageError, PageFacts, PageRef, PageTimes,
+};
 use tracing::{debug, warn};
 
 use super::page_facts::{page_ref, place_of};
@@ -243,7 +245,10 @@ fn new_page(owner: u64, draft: &PageDraft) -> NewPage {
         sequence: entry.position,
         payload: entry.payload,
     });
-    NewPage { owner, level: draft.priority(), entries: entries.collect() }
+    let (first, last) = draft.times();
+    // A time of the core is in microseconds.
+    let times = PageTimes { first: first.0 / 1000, last: last.0 / 1000 };
+    NewPage { owner, level: draft.priority(), times, entries: entries.collect() }
 }
 
 /// Discards pages.

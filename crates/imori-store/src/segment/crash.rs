@@ -11,7 +11,7 @@ use bytes::Bytes;
 use super::file::Durability;
 use super::manifest::Manifest;
 use super::page::{NewPage, PageEntry};
-use super::row::{PageFacts, PageRef};
+use super::row::{PageFacts, PageRef, PageTimes};
 use super::segments::Segments;
 use super::settings::SegmentSettings;
 use crate::disk::crash_runs::{CRASHES, STORE, assert_all_caught, plan_fault, run_all, seal, seeds, tell};
@@ -58,7 +58,7 @@ impl Ledger {
             let expected = known(&facts.page).expect("there is no phantom");
             check_page(&segments, facts, expected)?;
         }
-        let page = NewPage { owner: 1, level: 1, entries: vec![entry(1, 10)] };
+        let page = NewPage { owner: 1, level: 1, times: PageTimes::default(), entries: vec![entry(1, 10)] };
         let written = segments.write(&[page], Durability::Durable).map_err(|error| error.to_string())?;
         let is_known = |number: u32| {
             number < self.manifest.next_segment || facts.iter().any(|facts| facts.page.segment() == number)
@@ -84,7 +84,8 @@ fn check_page(segments: &Segments<SimDisk>, facts: &PageFacts, expected: &NewPag
     let (first, last, _) = of(|entry| entry.lsn.0);
     let (first_sequence, last_sequence, _) = of(|entry| entry.sequence);
     let (_, _, bytes) = of(|entry| entry.payload.len() as u64);
-    let are_facts = (facts.owner, facts.level) == (expected.owner, expected.level)
+    let are_facts = (facts.owner, facts.level, facts.times)
+        == (expected.owner, expected.level, expected.times)
         && (Some(facts.first.0), Some(facts.last.0)) == (first, last)
         && (Some(facts.first_sequence), Some(facts.last_sequence)) == (first_sequence, last_sequence)
         && (facts.count as usize, u64::from(facts.bytes)) == (expected.entries.len(), bytes);
@@ -210,7 +211,8 @@ impl Run {
             entry(self.next_lsn, self.random.below(most))
         });
         let entries = entries.collect();
-        NewPage { owner: self.random.next(), level: self.random.below(10) as u8, entries }
+        let times = PageTimes { first: self.random.next() >> 24, last: self.random.next() };
+        NewPage { owner: self.random.next(), level: self.random.below(10) as u8, times, entries }
     }
 
     fn discard(&mut self, disk: &SimDisk, segments: &Segments<SimDisk>) -> Result<(), String> {

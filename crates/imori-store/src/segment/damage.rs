@@ -11,7 +11,7 @@ use super::manifest::Manifest;
 use super::open_error::SegmentOpenError;
 use super::page::{self, NewPage, PageEntry};
 use super::report::SegmentReport;
-use super::row::{PageFacts, PageRef, ROW_BYTES, Row};
+use super::row::{PageFacts, PageRef, PageTimes, ROW_BYTES, Row};
 use super::segments::{PageError, Segments};
 use super::settings::SegmentSettings;
 use super::verify::verify;
@@ -39,7 +39,12 @@ fn sample(page_count: u64, entry_count: u64, len: usize, fault: Option<Fault>) -
     let page = |page: u64| {
         let lsns = page * entry_count..(page + 1) * entry_count;
         let entries = lsns.map(|lsn| entry(1 + lsn * 3, (lsn as usize * 37) % len)).collect();
-        NewPage { owner: page, level: 4, entries }
+        NewPage {
+            owner: page,
+            level: 4,
+            times: PageTimes { first: 1_000 + page, last: 2_000 + page },
+            entries,
+        }
     };
     let pages: Vec<NewPage> = (0..page_count).map(page).collect();
     let (segments, ..) = Segments::open(disk.clone(), &settings, &Manifest::default()).expect("it is empty");

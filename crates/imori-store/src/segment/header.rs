@@ -6,7 +6,7 @@ use crate::limits::SEGMENT_PAGES_MAX;
 use crate::seal::StoreId;
 
 /// The version of the whole segment format.
-pub(crate) const VERSION: u32 = 1;
+pub(crate) const VERSION: u32 = 2;
 
 /// Bytes of the header.
 pub(crate) const HEADER_BYTES: usize = 64;
@@ -114,7 +114,7 @@ mod tests {
     #[test]
     fn the_format_is_this() {
         let bytes = SAMPLE.encode();
-        assert_eq!(bytes[..12], *b"imoriseg\x01\0\0\0");
+        assert_eq!(bytes[..12], *b"imoriseg\x02\0\0\0");
         assert_eq!(bytes[12..28], [7; 16]);
         assert_eq!(bytes[28..44], [3, 0, 0, 0, 9, 0, 0, 0, 0, 32, 0, 0, 0, 0, 0, 0]);
         assert!(bytes[44..SUM_AT].iter().all(|byte| *byte == 0));
@@ -137,10 +137,10 @@ mod tests {
     #[test]
     fn another_version_is_no_damage() {
         let mut bytes = SAMPLE.encode();
-        bytes[8] = 2;
+        bytes[8] = 1;
         let sum = crc32c::crc32c(&bytes[..SUM_AT]);
         bytes[SUM_AT..].copy_from_slice(&sum.to_le_bytes());
-        assert_eq!(SegmentHeader::decode(&bytes), Err(SegmentHeaderError::Version(2)));
+        assert_eq!(SegmentHeader::decode(&bytes), Err(SegmentHeaderError::Version(1)));
     }
 
     proptest! {

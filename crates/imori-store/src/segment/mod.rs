@@ -30,7 +30,7 @@ pub use self::manifest::{Manifest, ManifestEntry};
 pub use self::open_error::SegmentOpenError;
 pub use self::page::{EntryLocation, NewPage, Page, PageDamage, PageEntry, decode, encode, entry_bytes};
 pub use self::report::{AbsentSegment, DamagedPage, DamagedSegment, SegmentReport};
-pub use self::row::{PageFacts, PageRef, ROW_BYTES, Row, RowPlacement};
+pub use self::row::{PageFacts, PageRef, PageTimes, ROW_BYTES, Row, RowPlacement, SubjectDigest};
 pub use self::segments::{PageError, SegmentWriter, Segments};
 pub use self::settings::SegmentSettings;
 pub use self::tables::Tables;

@@ -14,7 +14,7 @@ use crate::lsn::{self, Lsn, LsnRange};
 use crate::planted::Fault;
 use crate::seal::Seal;
 
-use super::row::{PageRef, ROW_BYTES, Row, RowPlacement};
+use super::row::{PageRef, PageTimes, ROW_BYTES, Row, RowPlacement};
 
 const HEAD_BYTES: usize = 28;
 const SUM_AT: usize = HEAD_BYTES - 4;
@@ -38,7 +38,9 @@ pub struct NewPage {
     pub owner: u64,
     /// Priority of the entries.
     pub level: u8,
-    /// The entries; at least one.
+    /// The lowest and the highest time of the entries.
+    pub times: PageTimes,
+    /// The entries, at least one.
     pub entries: Vec<PageEntry>,
 }
 

@@ -1,7 +1,7 @@
-//! The facts of a page: a row of 72 bytes in the segment's table, and a copy in front of the page.
+//! The facts of a page: a row of 128 bytes in the segment's table, and a copy before the page.
 //!
-//! The table serves openings; the copy finds a page if its row in the table is damaged. A row names its page, and its
-//! checksum also covers which of the two copies it is.
+//! The table serves an opening and reads; the copy finds a page whose row in the table is damaged. A row
+//! names the place it belongs to, and its checksum covers that place and which of the two it is.
 
 use crate::limits::PAGE_ALIGN_BYTES;
 use crate::lsn::Lsn;
@@ -9,9 +9,11 @@ use crate::planted::Fault;
 use crate::seal::Seal;
 
 /// Bytes of a row.
-pub const ROW_BYTES: usize = 72;
+pub const ROW_BYTES: usize = 128;
 
 const FLAG_RISES: u8 = 1;
+/// Bytes between the kind of the digest and the digest, which are 0.
+const RESERVED_BYTES: usize = 7;
 const SUM_AT: usize = ROW_BYTES - 4;
 
 /// The address of a page: segment and index.
@@ -41,6 +43,34 @@ impl PageRef {
     }
 }
 
+/// The times of the messages of a page, in milliseconds as the owner counts them.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct PageTimes {
+    /// The lowest.
+    pub first: u64,
+    /// The highest.
+    pub last: u64,
+}
+
+/// A digest of the subjects in a page, by which a reader that filters passes the page over.
+///
+/// The store keeps it and does not interpret it. A reader that does not know the kind reads the page.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct SubjectDigest {
+    /// How the bytes are to be read; 0 where there is no digest.
+    pub kind: u8,
+    /// The digest.
+    pub bytes: [u8; SubjectDigest::BYTES],
+}
+
+impl SubjectDigest {
+    /// Room for a digest, in bytes.
+    pub const BYTES: usize = 32;
+
+    /// No digest: the page may have any subject.
+    pub const NONE: SubjectDigest = SubjectDigest { kind: 0, bytes: [0; SubjectDigest::BYTES] };
+}
+
 /// The facts of a page that are known without reading it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PageFacts {
@@ -62,6 +92,10 @@ pub struct PageFacts {
     pub first: Lsn,
     /// The highest LSN.
     pub last: Lsn,
+    /// The lowest and the highest time, as the owner gave them.
+    pub times: PageTimes,
+    /// A digest of the subjects.
+    pub subjects: SubjectDigest,
 }
 
 /// The two copies of a row.
@@ -95,7 +129,7 @@ impl Row {
         let mut bytes = [0; ROW_BYTES];
         let facts = &self.facts;
         let offset = u32::try_from(self.offset / PAGE_ALIGN_BYTES as u64).expect("a segment has a limit");
-        let fields: [&[u8]; 14] = [
+        let fields: [&[u8]; 19] = [
             &facts.page.segment.to_le_bytes(),
             &facts.page.index.to_le_bytes(),
             &facts.owner.to_le_bytes(),
@@ -110,6 +144,11 @@ impl Row {
             &facts.last_sequence.to_le_bytes(),
             &facts.first.0.to_le_bytes(),
             &facts.last.0.to_le_bytes(),
+            &facts.times.first.to_le_bytes(),
+            &facts.times.last.to_le_bytes(),
+            &[facts.subjects.kind],
+            &[0; RESERVED_BYTES],
+            &facts.subjects.bytes,
         ];
         let mut at = 0;
         for field in fields {
@@ -142,7 +181,12 @@ impl Row {
         let (first_sequence, rest) = take::<8>(rest)?;
         let (last_sequence, rest) = take::<8>(rest)?;
         let (first, rest) = take::<8>(rest)?;
-        let (last, _) = take::<8>(rest)?;
+        let (last, rest) = take::<8>(rest)?;
+        let (first_time, rest) = take::<8>(rest)?;
+        let (last_time, rest) = take::<8>(rest)?;
+        let ([kind], rest) = take::<1>(rest)?;
+        let (reserved, rest) = take::<RESERVED_BYTES>(rest)?;
+        let (subjects, _) = take::<{ SubjectDigest::BYTES }>(rest)?;
         let page = PageRef::new(u32::from_le_bytes(segment), u32::from_le_bytes(index));
         let facts = PageFacts {
             owner: u64::from_le_bytes(owner),
@@ -154,11 +198,14 @@ impl Row {
             last_sequence: u64::from_le_bytes(last_sequence),
             first: Lsn(u64::from_le_bytes(first)),
             last: Lsn(u64::from_le_bytes(last)),
+            times: PageTimes { first: u64::from_le_bytes(first_time), last: u64::from_le_bytes(last_time) },
+            subjects: SubjectDigest { kind, bytes: subjects },
         };
         let page_count = u16::from_le_bytes(page_count);
         let offset = u64::from(u32::from_le_bytes(offset)) * PAGE_ALIGN_BYTES as u64;
         let (rises, len) = (flags & FLAG_RISES != 0, u32::from_le_bytes(len));
-        let is_known = flags & !FLAG_RISES == 0 && page.index < u32::from(page_count);
+        let is_known = flags & !FLAG_RISES == 0 && reserved == [0; RESERVED_BYTES];
+        let is_known = is_known && page.index < u32::from(page_count);
         is_known.then_some(Row { facts, page_count, rises, offset, len })
     }
 
@@ -199,6 +246,8 @@ mod tests {
             last_sequence: 8,
             first: Lsn(9),
             last: Lsn(10),
+            times: PageTimes { first: 14, last: 15 },
+            subjects: SubjectDigest { kind: 16, bytes: [17; SubjectDigest::BYTES] },
         };
         Row { facts, page_count: 11, rises: true, offset: 12 * PAGE_ALIGN_BYTES as u64, len: 13 }
     }
@@ -210,6 +259,9 @@ mod tests {
         assert_eq!(bytes[20..36], [5, 0, 0, 0, 6, 0, 0, 0, 13, 0, 0, 0, 12, 0, 0, 0]);
         let [first, last] = [bytes[36..44].to_vec(), bytes[60..68].to_vec()];
         assert_eq!([first, last], [vec![7, 0, 0, 0, 0, 0, 0, 0], vec![10, 0, 0, 0, 0, 0, 0, 0]]);
+        assert_eq!(bytes[68..84], [14, 0, 0, 0, 0, 0, 0, 0, 15, 0, 0, 0, 0, 0, 0, 0]);
+        assert_eq!(bytes[84..92], [16, 0, 0, 0, 0, 0, 0, 0]);
+        assert_eq!(bytes[92..SUM_AT], [17; 32]);
     }
 
     #[test]
@@ -230,12 +282,16 @@ mod tests {
     proptest! {
         #[test]
         fn decode_after_encode_is_identity(
-            numbers: [u64; 5], small: [u32; 5], level: u8, rises: bool, is_page: bool,
+            numbers: [u64; 7], small: [u32; 5], level: u8, rises: bool, is_page: bool, kind: u8, digest: [u8; 32],
         ) {
-            let [owner, first_sequence, last_sequence, first, last] = numbers;
+            let [owner, first_sequence, last_sequence, first, last, first_time, last_time] = numbers;
+            let times = PageTimes { first: first_time, last: last_time };
+            let subjects = SubjectDigest { kind, bytes: digest };
             let [segment, count, bytes, len, offset] = small;
             let (first, last, page) = (Lsn(first), Lsn(last), PageRef::new(segment, count % 9));
-            let facts = PageFacts { owner, level, page, count, bytes, first_sequence, last_sequence, first, last };
+            let facts = PageFacts {
+                owner, level, page, count, bytes, first_sequence, last_sequence, first, last, times, subjects,
+            };
             let offset = u64::from(offset) * PAGE_ALIGN_BYTES as u64;
             let row = Row { facts, page_count: 9, rises, offset, len };
             let place = if is_page { RowPlacement::Page } else { RowPlacement::Table };

@@ -11,8 +11,8 @@ use imori_store::lsn::{Lsn, LsnRange};
 use imori_store::recovery::walk;
 use imori_store::seal::{Seal, StoreId};
 use imori_store::segment::{
-    self, Durability, Manifest, NewPage, PageEntry, PageFacts, PageRef, Row, RowPlacement, SegmentPiece,
-    SegmentSettings, Segments, Tables,
+    self, Durability, Manifest, NewPage, PageEntry, PageFacts, PageRef, PageTimes, Row, RowPlacement,
+    SegmentPiece, SegmentSettings, Segments, SubjectDigest, Tables,
 };
 use imori_store::settings::OnDamage;
 
@@ -53,7 +53,12 @@ fn a_file_that_is_longer_than_any_of_a_journal_is_not_read() {
 
 fn page(owner: u64, first: u64, count: u64) -> NewPage {
     let entry = |lsn: u64| PageEntry { lsn: Lsn(lsn), sequence: lsn, payload: Bytes::from(vec![7; 300]) };
-    NewPage { owner, level: 4, entries: (first..first + count).map(entry).collect() }
+    NewPage {
+        owner,
+        level: 4,
+        times: PageTimes::default(),
+        entries: (first..first + count).map(entry).collect(),
+    }
 }
 
 fn flip(path: &Path, at: usize) {
@@ -197,6 +202,8 @@ fn a_row_of_a_page_that_its_segment_does_not_have_is_none() {
             last_sequence: 1,
             first: Lsn(1),
             last: Lsn(1),
+            times: PageTimes::default(),
+            subjects: SubjectDigest::NONE,
         };
         let row = Row { facts, page_count: 4, rises: true, offset: 4096, len: 100 };
         let read = Row::decode(&row.encode(seal, RowPlacement::Table), seal, RowPlacement::Table);

@@ -6,7 +6,7 @@ use imori_store::limits::PAGE_BYTES_GOAL;
 use imori_store::lsn::Lsn;
 use imori_store::seal::StoreId;
 use imori_store::segment::{
-    Durability, Manifest, NewPage, PageEntry, SegmentSettings, Segments, entry_bytes,
+    Durability, Manifest, NewPage, PageEntry, PageTimes, SegmentSettings, Segments, entry_bytes,
 };
 use imori_store::settings::OnDamage;
 
@@ -20,7 +20,12 @@ fn page(owner: u64, first: u64) -> NewPage {
         let payload = Bytes::from(lsn.to_le_bytes().repeat(ENTRY_BYTES / 8));
         PageEntry { lsn: Lsn(lsn), sequence: lsn - first, payload }
     };
-    NewPage { owner, level: 4, entries: (first..first + count).map(entry).collect() }
+    NewPage {
+        owner,
+        level: 4,
+        times: PageTimes::default(),
+        entries: (first..first + count).map(entry).collect(),
+    }
 }
 
 #[test]

@@ -16,7 +16,7 @@ use imori_store::journal;
 use imori_store::journal::{Committer, Listener, NewRecord};
 use imori_store::lsn::Lsn;
 use imori_store::records::RecordType;
-use imori_store::segment::{Durability, Manifest, NewPage, PageEntry, SegmentSettings, Segments};
+use imori_store::segment::{Durability, Manifest, NewPage, PageEntry, PageTimes, SegmentSettings, Segments};
 use imori_store::settings::{OnDamage, Settings};
 
 use crate::binary::{Run, run};
@@ -71,7 +71,12 @@ fn store_with(name: &str, checkpoint: Option<&Checkpoint>) -> PathBuf {
         sequence: number,
         payload: Bytes::from(vec![number as u8; 100]),
     };
-    let page = |owner| NewPage { owner, level: 4, entries: (1..=5).map(entry).collect() };
+    let page = |owner| NewPage {
+        owner,
+        level: 4,
+        times: PageTimes::default(),
+        entries: (1..=5).map(entry).collect(),
+    };
     segments.write(&[page(3), page(8)], Durability::Durable).unwrap();
     drop(segments);
     let mut definitions =

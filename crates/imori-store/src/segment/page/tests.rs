@@ -2,7 +2,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::seal::StoreId;
-use crate::segment::row::PageFacts;
+use crate::segment::row::{PageFacts, SubjectDigest};
 
 fn seal() -> Seal {
     Seal::new(StoreId([1; 16]))
@@ -25,6 +25,8 @@ fn row(entries: &[PageEntry]) -> Row {
         last_sequence: 0,
         first: lsns().min().unwrap_or(Lsn(0)),
         last: lsns().max().unwrap_or(Lsn(0)),
+        times: PageTimes::default(),
+        subjects: SubjectDigest::NONE,
     };
     let rises = entries.is_sorted_by(|one, next| one.lsn < next.lsn);
     Row { facts, page_count: 4, rises, offset: 4096, len: page_bytes(entries) as u32 }

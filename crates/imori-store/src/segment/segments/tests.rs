@@ -15,7 +15,7 @@ fn opened(disk: &SimDisk) -> Segments<SimDisk> {
 
 fn page(first: u64, count: u64) -> NewPage {
     let entries = (first..first + count).map(|lsn| entry(lsn, 100)).collect();
-    NewPage { owner: first, level: 4, entries }
+    NewPage { owner: first, level: 4, times: PageTimes::default(), entries }
 }
 
 fn lsns(entries: &[PageEntry]) -> Vec<u64> {
