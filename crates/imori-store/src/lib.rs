@@ -13,6 +13,7 @@ pub mod definitions;
 pub mod settings;
 pub mod records;
 pub mod seal;
+mod cache;
 mod planted;
 pub mod lsn;
 pub mod disk;

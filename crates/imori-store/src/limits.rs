@@ -102,7 +102,19 @@ pub const SEGMENT_WRITE_BYTES: usize = 1 << 20;
 /// Bytes that are read first of a segment that is opened: the header and the table of up to 127 pages.
 pub const SEGMENT_HEAD_BYTES: usize = 16 << 10;
 
-/// Bytes of redb's cache: all definitions if there are few, and never much.
+/// Bytes of pages that stay in memory after a read, for others who read the same: 32 pages of the goal. Beyond it
+/// the page that was used least recently goes. Queues read each page once and gain nothing; cursors that follow
+/// each other read the device once. All of it is little beside the memory of the smallest broker.
+pub const PAGE_CACHE_BYTES_MAX: usize = 8 << 20;
+
+/// Bytes of the largest page that stays there. A larger one is one large message, and would push out what many use.
+pub const PAGE_CACHE_PAGE_BYTES_MAX: usize = 1 << 20;
+
+/// Files of segments that stay open after a read, so that a reader does not open one for each page. Beyond it the
+/// file that was used least recently is closed. Few, beside the descriptors of connections.
+pub const SEGMENT_FILES_OPEN_MAX: usize = 64;
+
+/// Bytes of the definitions that redb keeps in memory: all of them where there are few, and never much.
 pub const DEFINITIONS_CACHE_BYTES: usize = 16 << 20;
 
 /// Reads of a definitions file during an inspection, which bounds a cycle of pages: the number of pages in a file of

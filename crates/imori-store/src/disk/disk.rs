@@ -187,9 +187,14 @@ impl DiskFile for File {
 /// Whether the error is a lack of a resource that can come back: disk space or file descriptors.
 #[must_use]
 pub fn is_out_of_resources(error: &io::Error) -> bool {
-    let descriptors = [Errno::MFILE, Errno::NFILE].map(|errno| Some(errno.raw_os_error()));
     matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
-        || descriptors.contains(&error.raw_os_error())
+        || is_out_of_descriptors(error)
+}
+
+/// Tells whether the process, or the system, can open no further file now.
+pub(crate) fn is_out_of_descriptors(error: &io::Error) -> bool {
+    let descriptors = [Errno::MFILE, Errno::NFILE].map(|errno| Some(errno.raw_os_error()));
+    descriptors.contains(&error.raw_os_error())
 }
 
 /// Writes all of `bytes`. Interrupted writes are repeated; a write of zero bytes is an error.

@@ -9,6 +9,6 @@ pub(crate) mod whole_file;
 pub(crate) mod crash_runs;
 
 pub use self::disk::{Disk, DiskFile, RealDisk, is_out_of_resources};
-pub(crate) use self::disk::{read_all, read_up_to, write_all};
+pub(crate) use self::disk::{is_out_of_descriptors, read_all, read_up_to, write_all};
 pub use self::read_only_disk::ReadOnlyDisk;
 pub use self::whole_file::ReadFrom;

@@ -1,17 +1,18 @@
 //! All segments of a store: one thread writes and discards, any thread reads.
 //!
-//! No lock is held during disk operations. A read opens the file anew, which is cheap compared with the read and
-//! leaves nothing to count or close. Not done here: choosing which pages to read or write, and compaction. Punched
-//! holes free the space between needed pages instead.
+//! No lock is held while the disk works. Files stay open after a read, and pages in memory, up to limits: many
+//! cursors on one segment open it once and read a page once. Absent: which page to read or write, and
+//! compaction. Space between needed pages is given back by holes instead.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::io;
-use std::sync::{Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use bytes::Bytes;
 
-use crate::disk::{Disk, DiskFile};
+use crate::disk::{self, Disk, DiskFile};
+use crate::limits::{PAGE_CACHE_BYTES_MAX, PAGE_CACHE_PAGE_BYTES_MAX, SEGMENT_FILES_OPEN_MAX};
 use crate::lsn::Lsn;
 use crate::planted::Fault;
 
@@ -26,6 +27,7 @@ use super::row::{PageFacts, PageRef, Row};
 use super::segment::Segment;
 use super::settings::SegmentSettings;
 use super::tables::Tables;
+use crate::cache::Cache;
 
 /// Why a page cannot be read.
 #[derive(Debug)]
@@ -58,18 +60,22 @@ impl std::error::Error for PageError {
 
 /// The segments of a store.
 #[derive(Debug)]
-pub struct Segments<D> {
+pub struct Segments<D: Disk> {
     disk: D,
     settings: SegmentSettings,
-    state: Mutex<State>,
+    state: Mutex<State<D::File>>,
 }
 
 #[derive(Debug)]
-struct State {
+struct State<F> {
     segments: BTreeMap<u32, Segment>,
     next: u32,
     /// Segments being written.
     under_way: BTreeSet<u32>,
+    /// Files that stay open, by the numbers of their segments. Each segment is still there.
+    files: Cache<u32, Arc<F>>,
+    /// Pages that verified as a whole.
+    pages: Cache<PageRef, Bytes>,
 }
 
 /// A segment being written.
@@ -104,7 +110,8 @@ impl<D: Disk> Segments<D> {
     ) -> Result<(Segments<D>, Vec<PageFacts>, SegmentReport), SegmentOpenError> {
         let FoundSegments { segments, next, report } = open::find(&disk, settings, tables, manifest)?;
         let facts = segments.values().flat_map(Segment::facts).collect();
-        let state = Mutex::new(State { segments, next, under_way: BTreeSet::new() });
+        let (files, pages) = (Cache::new(SEGMENT_FILES_OPEN_MAX), Cache::new(PAGE_CACHE_BYTES_MAX));
+        let state = Mutex::new(State { segments, next, under_way: BTreeSet::new(), files, pages });
         Ok((Segments { disk, settings: *settings, state }, facts, report))
     }
 
@@ -164,10 +171,11 @@ impl<D: Disk> Segments<D> {
     /// Reads a page and verifies every entry; damage is returned along with the entries that verify.
     pub fn read(&self, page: PageRef) -> Result<Page, PageError> {
         let (row, bytes) = self.bytes(page)?;
-        let read = page::decode(&Bytes::from(bytes), &row, self.settings.seal);
-        // If the page was discarded meanwhile, its space may be a hole.
-        if read.damage.is_some() {
-            self.place(page)?;
+        let read = page::decode(&bytes, &row, self.settings.seal);
+        match read.damage.is_some() {
+            // What was discarded meanwhile may have been given back.
+            true => drop(self.place(page)?),
+            false => self.keep(page, bytes),
         }
         Ok(read)
     }
@@ -192,6 +200,7 @@ impl<D: Disk> Segments<D> {
     /// Discarding a page twice is harmless.
     pub fn discard(&self, page: PageRef) -> io::Result<()> {
         let mut state = self.lock();
+        state.pages.remove(page);
         let Some(segment) = state.segments.get_mut(&page.segment()) else { return Ok(()) };
         segment.discard(page.index());
         let is_gone = segment.is_gone() || self.settings.seal.planted.has(Fault::RemoveWithFirstPage);
@@ -200,6 +209,8 @@ impl<D: Disk> Segments<D> {
             return Ok(());
         }
         let Some(segment) = state.segments.remove(&page.segment()) else { return Ok(()) };
+        // Its space is free once nobody has the file open, and closing it may take a while.
+        let _file = state.files.remove(page.segment());
         drop(state);
         let removed = self.disk.remove(&file::name(page.segment(), segment.kind));
         if removed.is_err() {
@@ -257,7 +268,7 @@ impl<D: Disk> Segments<D> {
         Manifest { next_segment, segments }
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, State<D::File>> {
         self.state.lock().expect("nothing panics while it holds the state")
     }
 
@@ -272,17 +283,52 @@ impl<D: Disk> Segments<D> {
         Ok(segment)
     }
 
-    fn bytes(&self, page: PageRef) -> Result<(Row, Vec<u8>), PageError> {
+    fn bytes(&self, page: PageRef) -> Result<(Row, Bytes), PageError> {
         let (row, name) = self.place(page)?;
+        if let Some(bytes) = self.lock().pages.get(page) {
+            return Ok((row, bytes));
+        }
         let read = || {
-            let file = self.disk.open(&name)?;
-            inspect::read(&file, row.offset, usize::try_from(row.len).map_err(io::Error::other)?)
+            let file = self.file(page.segment(), &name)?;
+            inspect::read(&*file, row.offset, usize::try_from(row.len).map_err(io::Error::other)?)
         };
-        read().map(|bytes| (row, bytes)).map_err(|error| match (error.kind(), self.place(page)) {
-            // The page was discarded after its location was looked up.
+        let read = read().map(|bytes| (row, Bytes::from(bytes)));
+        read.map_err(|error| match (error.kind(), self.place(page)) {
+            // It was discarded after its place was inspection up.
             (io::ErrorKind::NotFound, Err(gone)) => gone,
             _ => PageError::Disk(error),
         })
+    }
+
+    /// The file of a segment, which stays open for the next reader if the segment is still there.
+    fn file(&self, segment: u32, name: &str) -> io::Result<Arc<D::File>> {
+        if let Some(file) = self.lock().files.get(segment) {
+            return Ok(file);
+        }
+        let opened = self.disk.open(name).or_else(|error| match disk::is_out_of_descriptors(&error) {
+            true => {
+                // Those that are open are for speed alone.
+                drop(self.lock().files.clear());
+                self.disk.open(name)
+            }
+            false => Err(error),
+        });
+        let file = Arc::new(opened?);
+        let mut state = self.lock();
+        if state.segments.contains_key(&segment) {
+            state.files.insert(segment, Arc::clone(&file), 1);
+        }
+        Ok(file)
+    }
+
+    /// Keeps a page that verified for the next reader, if it is still needed.
+    fn keep(&self, page: PageRef, bytes: Bytes) {
+        let mut state = self.lock();
+        let is_needed = state.segments.get(&page.segment()).is_some_and(|of| of.row(page.index()).is_some());
+        if is_needed && bytes.len() <= PAGE_CACHE_PAGE_BYTES_MAX {
+            let weight = bytes.len();
+            state.pages.insert(page, bytes, weight);
+        }
     }
 
     fn place(&self, page: PageRef) -> Result<(Row, String), PageError> {

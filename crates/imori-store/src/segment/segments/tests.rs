@@ -3,10 +3,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::*;
 use crate::disk::sim_disk::{Call, DiskFault, EIO, ENOSPC, Random, SimDisk, SimFile, State};
-use crate::limits::SEGMENT_PAGES_MAX;
+use crate::limits::{
+    PAGE_CACHE_BYTES_MAX, PAGE_CACHE_PAGE_BYTES_MAX, SEGMENT_FILES_OPEN_MAX, SEGMENT_PAGES_MAX,
+};
 use crate::segment::crash::{entry, settings};
 use crate::segment::page::PageEntry;
-use crate::segment::{AbsentSegment, verify};
+use crate::segment::{AbsentSegment, PageTimes, verify};
 use crate::settings::OnDamage;
 
 fn opened(disk: &SimDisk) -> Segments<SimDisk> {
@@ -340,4 +342,200 @@ fn a_message_of_many_writes_is_a_page_by_itself() {
     assert_eq!(lsns(&segments.read(facts[2].page).expect("it is there").entries), [3, 4]);
     let size = disk.open("segment-0000000000").expect("it is there").size().expect("it has one");
     assert!(size.is_multiple_of(4096), "{size}");
+}
+
+/// A simulated disk that counts what is opened and read, and refuses an opening when it is told to.
+#[derive(Clone, Default)]
+struct Counted {
+    disk: SimDisk,
+    counts: Arc<Counts>,
+}
+
+#[derive(Default)]
+struct Counts {
+    opened: AtomicU64,
+    open: AtomicU64,
+    read: AtomicU64,
+    /// So many openings fail, as the process has no descriptors left.
+    refused: AtomicU64,
+}
+
+struct CountedFile {
+    file: SimFile,
+    counts: Arc<Counts>,
+}
+
+impl Drop for CountedFile {
+    fn drop(&mut self) {
+        self.counts.open.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl Counted {
+    fn file(&self, file: SimFile) -> CountedFile {
+        self.counts.open.fetch_add(1, Ordering::Relaxed);
+        CountedFile { file, counts: Arc::clone(&self.counts) }
+    }
+
+    /// Files opened so far, files that are open, and reads.
+    fn counts(&self) -> (u64, u64, u64) {
+        let Counts { opened, open, read, .. } = &*self.counts;
+        (opened.load(Ordering::Relaxed), open.load(Ordering::Relaxed), read.load(Ordering::Relaxed))
+    }
+
+    fn segments(&self) -> Segments<Counted> {
+        Segments::open(self.clone(), &settings(None), &Manifest::default()).expect("the disk is well").0
+    }
+}
+
+impl Disk for Counted {
+    type File = CountedFile;
+
+    fn create(&self, name: &str) -> io::Result<CountedFile> {
+        self.disk.create(name).map(|file| self.file(file))
+    }
+
+    fn open(&self, name: &str) -> io::Result<CountedFile> {
+        let refused = &self.counts.refused;
+        let is_refused =
+            refused.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1));
+        if is_refused.is_ok() {
+            return Err(rustix::io::Errno::MFILE.into());
+        }
+        self.counts.opened.fetch_add(1, Ordering::Relaxed);
+        self.disk.open(name).map(|file| self.file(file))
+    }
+
+    fn rename(&self, from: &str, to: &str) -> io::Result<()> {
+        self.disk.rename(from, to)
+    }
+
+    fn remove(&self, name: &str) -> io::Result<()> {
+        self.disk.remove(name)
+    }
+
+    fn list(&self) -> io::Result<Vec<String>> {
+        self.disk.list()
+    }
+
+    fn sync_folder(&self) -> io::Result<()> {
+        self.disk.sync_folder()
+    }
+}
+
+impl DiskFile for CountedFile {
+    fn read_at(&self, bytes: &mut [u8], offset: u64) -> io::Result<usize> {
+        self.counts.read.fetch_add(1, Ordering::Relaxed);
+        self.file.read_at(bytes, offset)
+    }
+
+    fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<usize> {
+        self.file.write_at(bytes, offset)
+    }
+
+    fn sync_data(&self) -> io::Result<()> {
+        self.file.sync_data()
+    }
+
+    fn set_len(&self, len: u64) -> io::Result<()> {
+        self.file.set_len(len)
+    }
+
+    fn size(&self) -> io::Result<u64> {
+        self.file.size()
+    }
+}
+
+#[test]
+fn many_cursors_open_a_file_once_and_read_a_page_once() {
+    let disk = Counted::default();
+    let segments = disk.segments();
+    let pages: Vec<NewPage> = (0..6).map(|number| page(1 + number * 100, 9)).collect();
+    let facts = segments.write(&pages, Durability::Durable).expect("the disk is well");
+    let read_all = || {
+        for (facts, page) in facts.iter().zip(&pages) {
+            assert_eq!(segments.read(facts.page).expect("it is there").entries, page.entries);
+        }
+    };
+    read_all();
+    let before = disk.counts();
+    assert_eq!((before.0, before.1), (1, 1), "one file, which stays open");
+    (0..100).for_each(|_| read_all());
+    assert_eq!(disk.counts(), before, "the others read no byte from the disk");
+}
+
+#[test]
+fn pages_and_files_that_stay_are_within_their_limits() {
+    let disk = Counted::default();
+    let segments = disk.segments();
+    let len = PAGE_CACHE_PAGE_BYTES_MAX / 4;
+    let numbers = 0..2 * SEGMENT_FILES_OPEN_MAX as u64;
+    let written: Vec<(PageFacts, NewPage)> = numbers
+        .map(|number| {
+            let page = NewPage { entries: vec![entry(1 + number, len)], ..page(1, 1) };
+            let facts = segments.write(std::slice::from_ref(&page), Durability::Durable).expect("it is well");
+            (facts[0], page)
+        })
+        .collect();
+    for _ in 0..2 {
+        for (facts, page) in &written {
+            assert_eq!(segments.read(facts.page).expect("it is there").entries, page.entries);
+            let (open, weight) = (disk.counts().1, segments.lock().pages.weight());
+            assert!(
+                open <= SEGMENT_FILES_OPEN_MAX as u64 && weight <= PAGE_CACHE_BYTES_MAX,
+                "{open}, {weight}"
+            );
+        }
+    }
+    assert_eq!(disk.counts().1, SEGMENT_FILES_OPEN_MAX as u64);
+    assert!(segments.lock().pages.weight() > PAGE_CACHE_BYTES_MAX - 2 * len);
+    // A message that is a large page by itself takes nothing from the others.
+    let large = NewPage { entries: vec![entry(9, PAGE_CACHE_PAGE_BYTES_MAX)], ..page(1, 1) };
+    let facts = segments.write(&[large.clone()], Durability::Durable).expect("the disk is well");
+    let before = segments.lock().pages.weight();
+    assert_eq!(segments.read(facts[0].page).expect("it is there").entries, large.entries);
+    assert_eq!(segments.lock().pages.weight(), before);
+}
+
+#[test]
+fn what_is_discarded_leaves_no_page_in_memory_and_no_file_open() {
+    let disk = Counted::default();
+    let segments = disk.segments();
+    let facts = segments.write(&[page(1, 3), page(9, 3)], Durability::Durable).expect("the disk is well");
+    let read = |at: usize| segments.read(facts[at].page);
+    assert!(read(0).is_ok() && read(1).is_ok());
+    segments.discard(facts[0].page).expect("the disk is well");
+    assert!(matches!(read(0), Err(PageError::Gone(_))) && read(1).is_ok());
+    segments.discard(facts[1].page).expect("the disk is well");
+    assert!(matches!(read(1), Err(PageError::Gone(_))));
+    assert_eq!((disk.counts().1, segments.lock().pages.weight()), (0, 0));
+}
+
+#[test]
+fn files_that_stay_open_give_their_descriptors_back_where_there_are_none() {
+    let disk = Counted::default();
+    let segments = disk.segments();
+    let written: Vec<PageFacts> = (0..9)
+        .flat_map(|number| segments.write(&[page(1 + number, 3)], Durability::Durable).expect("it is well"))
+        .collect();
+    written[..8].iter().for_each(|facts| drop(segments.read(facts.page).expect("it is there")));
+    assert_eq!(disk.counts().1, 8);
+    disk.counts.refused.store(1, Ordering::Relaxed);
+    assert!(segments.read(written[8].page).is_ok());
+    assert_eq!(disk.counts().1, 1);
+    segments.lock().pages.clear();
+    disk.counts.refused.store(2, Ordering::Relaxed);
+    let refused = segments.read(written[0].page);
+    assert!(matches!(refused, Err(PageError::Disk(_))), "there is none left at all: {refused:?}");
+}
+
+#[test]
+fn a_page_that_is_damaged_is_read_and_told_each_time() {
+    let disk = SimDisk::default();
+    let facts = opened(&disk).write(&[page(1, 3)], Durability::Durable).expect("the disk is well");
+    let mut state = disk.state();
+    state.damage("segment-0000000000", |bytes| bytes[4096 + 200] ^= 1);
+    let segments = opened(&SimDisk::new(state));
+    let reads = [0, 1].map(|_| segments.read(facts[0].page).expect("it is there").damage);
+    assert!(reads[0].is_some() && reads[0] == reads[1], "{reads:?}");
 }
