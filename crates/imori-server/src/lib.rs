@@ -60,5 +60,5 @@ pub use start::small_disk::{SmallDisk, small_disk};
 pub use start::start_error::StartError;
 pub use store::{
     Checkpointer, Job, PageHost, PageNews, PageRequest, Purpose, Room, StoreError, discard_pages, do_job,
-    manifest_of, page_facts, page_request, read_journal, write_drafts,
+    manifest_mark, page_facts, page_request, read_journal, write_drafts,
 };

@@ -107,7 +107,9 @@ pub enum Bug {
     PageBeforeRecord,
     /// A segment is synced neither before it counts as written nor before the checkpoint.
     SegmentNotSynced,
-    /// Pages are discarded before the checkpoint that lists them as gone is durable.
+    /// A manifest is not synced before a checkpoint names it.
+    ManifestNotSynced,
+    /// Pages are discarded before the checkpoint is durable that says that they are gone.
     DiscardBeforeCheckpoint,
     /// A checkpoint forgets which entries are settled in pages that others still need.
     SettledForgotten,
@@ -243,8 +245,8 @@ pub enum Bug {
 }
 
 impl Bug {
-    /// Every planted bug, with the properties of which one must catch it.
-    pub const ALL: [(Bug, &'static [Property]); 116] = [
+    /// Every planted bug with the properties of which one has to catch it.
+    pub const ALL: [(Bug, &'static [Property]); 117] = [
         (Bug::StaleTable, &[Property::Visibility, Property::Loss]),
         (Bug::LostWake, &[Property::Starvation]),
         (Bug::TwoWriters, &[Property::WireOrder, Property::Framing]),
@@ -295,6 +297,7 @@ impl Bug {
         (Bug::TurnsNotAwaited, &[Property::Durability, Property::Loss]),
         (Bug::PageBeforeRecord, &[Property::Durability, Property::Atomicity, Property::Loss]),
         (Bug::SegmentNotSynced, &[Property::Durability, Property::Recovery, Property::Loss]),
+        (Bug::ManifestNotSynced, &[Property::Durability, Property::Recovery, Property::Loss]),
         (Bug::DiscardBeforeCheckpoint, &[Property::Durability, Property::Recovery, Property::Loss]),
         (Bug::SettledForgotten, &[Property::Durability, Property::Duplication]),
         (Bug::SegmentsForgotten, &[Property::Durability, Property::Loss]),

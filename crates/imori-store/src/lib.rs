@@ -8,6 +8,7 @@
 pub mod journal;
 pub mod recovery;
 pub mod segment;
+pub mod manifest;
 pub mod folder;
 pub mod definitions;
 pub mod settings;

@@ -96,7 +96,15 @@ pub const SEGMENT_BYTES_MAX: u64 = 512 << 20;
 /// Most pages of a segment. Its table is held in memory, and counts them in 16 bits.
 pub const SEGMENT_PAGES_MAX: usize = 4096;
 
-/// Bytes per write of a segment, so that the buffer fits into the CPU's cache.
+/// Bytes by which the file of a manifest grows, in zeros: on a full disk the checkpoints that free some find their
+/// room in it, half of it at least, a sector or a few each.
+pub const MANIFEST_FILL_BYTES: usize = 64 << 10;
+
+/// Bytes of changes after which a manifest is written anew, unless its list of all segments is longer. So a start
+/// reads little, and a checkpoint writes what changed.
+pub const MANIFEST_LOG_BYTES: u64 = 256 << 10;
+
+/// Bytes of one write of a segment, so that the buffer stays in the processor's cache while it is filled.
 pub const SEGMENT_WRITE_BYTES: usize = 1 << 20;
 
 /// Bytes that are read first of a segment that is opened: the header and the table of up to 127 pages.

@@ -64,7 +64,15 @@ pub(crate) enum Fault {
     ManifestSkipsUnderWay,
     /// The file of a segment that could not be written is kept.
     FailedSegmentStays,
-    /// Transient segments are kept after a restart.
+    /// The manifest is not synced before a checkpoint names it.
+    ManifestWithoutSync,
+    /// The folder is not synced after a manifest got its name.
+    ManifestWithoutFolderSync,
+    /// The manifest of the last checkpoint goes before the next checkpoint is durable.
+    ManifestGoesEarly,
+    /// The checksums of a manifest are not compared.
+    ManifestWithoutChecksum,
+    /// Transient segments are kept.
     TransientStays,
     /// The checksum of a table row is not compared.
     TableWithoutChecksum,

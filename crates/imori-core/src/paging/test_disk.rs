@@ -1,6 +1,6 @@
 //! A disk for property tests of queues, and a broker that starts from it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use proptest::prelude::*;
 
@@ -13,7 +13,7 @@ use crate::memory::Gauge;
 use crate::name::Name;
 use crate::queue::{Effects, Queue, QueueSettings};
 use crate::record::{
-    Checkpoint, Definition, PageEntry, RecordKind, SegmentState, decode_journal_entry, decode_page_entry,
+    Checkpoint, Definition, ManifestPlace, PageEntry, RecordKind, decode_journal_entry, decode_page_entry,
     encode_annotations, encode_counts, encode_page,
 };
 use crate::restore::{Leaving, Restore};
@@ -57,6 +57,8 @@ pub(crate) struct Disk {
     pub(crate) all: BTreeMap<Lsn, (RecordKind, Vec<u8>)>,
     pub(crate) last: u64,
     pub(crate) checkpoint: Checkpoint,
+    /// The segments that the manifest lists.
+    pub(crate) listed: BTreeSet<u32>,
     pub(crate) floor: Lsn,
     pub(crate) gone: Vec<GonePage>,
 }
@@ -125,14 +127,12 @@ impl Disk {
         let floor = tally.floor.map_or(next, |floor| floor.min(next)).max(self.floor);
         gone.extend(queue.take_purged(floor));
         let is_gone = |place: &PagePlace| gone.iter().any(|page| page.place == *place);
-        let listed = self.pages.keys().filter(|place| !is_gone(place));
-        let state =
-            |place: &PagePlace| SegmentState { segment: place.segment, page_count: 1, gone: Vec::new() };
+        self.listed = self.pages.keys().filter(|place| !is_gone(place)).map(|place| place.segment).collect();
         let checkpoint = Checkpoint {
             next_segment: self.next_segment,
+            manifest: ManifestPlace::default(),
             doubtful_below: self.checkpoint.doubtful_below,
             doubtful_records_below: self.checkpoint.doubtful_records_below,
-            segments: listed.map(state).collect(),
             settled: tally.settled,
         };
         self.checkpoint = Checkpoint::decode(&checkpoint.encode()).expect("it was written");
@@ -151,10 +151,7 @@ impl Disk {
         self.transient.clear();
         self.gone.clear();
         let checkpoint = self.checkpoint.clone();
-        let is_listed = |segment| {
-            segment >= checkpoint.next_segment
-                || checkpoint.segments.iter().any(|state| state.segment == segment)
-        };
+        let is_listed = |segment| segment >= checkpoint.next_segment || self.listed.contains(&segment);
         self.pages.retain(|place, _| is_listed(place.segment));
         if !was_clean {
             self.checkpoint.doubtful_below = self.next_segment;

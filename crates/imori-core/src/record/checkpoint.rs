@@ -1,44 +1,43 @@
-//! A checkpoint of pages: the segments, their free pages, and the settled records of pages that are settled
-//! in part. It also says which messages may have been delivered before it.
+//! A checkpoint of pages: the place in the manifest that lists the segments, and the settled records of pages that are
+//! settled in part. It also tells which messages may have been given out before it.
 //!
-//! `version u8`, then numbers in the encoding of `ranges.rs`: `next_segment, doubtful_below,
-//! doubtful_records_below`, the segments as `count` and that many `segment, page_count` and `gone` as ranges,
-//! the pages as `count` and that many `segment, index` and settled records as ranges.
+//! `version u8`, then numbers of as many bytes as they need (`ranges.rs`): `next_segment`, of the manifest `generation,
+//! end, sum`, `doubtful_below, doubtful_records_below`, the pages as `count` and that many times `segment, index` and
+//! the settled records as ranges.
 //!
-//! All of this has to fit into one journal file: a segment takes about ten bytes, an isolated settled record
-//! two.
+//! All of this has to fit into one journal file. A settled record between two that are not takes two bytes.
 
 use super::fields::{Fields, RecordError};
-use super::ranges::{number, number_u32, push_number, push_ranges, push_set, ranges, set};
+use super::ranges::{number, number_u32, push_number, push_ranges, ranges};
 use crate::confirm::Lsn;
 use crate::entries::{PagePlace, Ranges};
 
-const VERSION: u8 = 2;
+const VERSION: u8 = 3;
 
 /// The pages that a checkpoint knows, and which deliveries are in doubt.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct Checkpoint {
     /// Segments from this number on are newer than the checkpoint.
     pub next_segment: u32,
-    /// Messages in segments below this one may have been delivered before they were written there.
+    /// Where the list of the older ones ends.
+    pub manifest: ManifestPlace,
+    /// Nobody knows whether what is in segments below this one was given out before it was written there.
     pub doubtful_below: u32,
     /// Messages with lower record numbers may have been delivered too: an unclean end followed them.
     pub doubtful_records_below: Lsn,
-    /// The segments, by rising number.
-    pub segments: Vec<SegmentState>,
-    /// The settled records of pages that have unsettled ones.
+    /// Records that are settled of pages that are needed for others.
     pub settled: Vec<(PagePlace, Ranges)>,
 }
 
-/// A segment at a checkpoint.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SegmentState {
-    /// The number of the segment.
-    pub segment: u32,
-    /// Number of pages written to it.
-    pub page_count: u32,
-    /// Indices of the pages that are no longer needed.
-    pub gone: Vec<u32>,
+/// A place in the store's manifest of segments, which is durable before the checkpoint that names it.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub struct ManifestPlace {
+    /// The generation of the manifest; 0 where there is no segment and no manifest.
+    pub generation: u32,
+    /// Offset of its end.
+    pub end: u64,
+    /// The checksum of all that stands before.
+    pub sum: u32,
 }
 
 impl Checkpoint {
@@ -47,14 +46,10 @@ impl Checkpoint {
     pub fn encode(&self) -> Vec<u8> {
         let mut out = vec![VERSION];
         push_number(&mut out, u64::from(self.next_segment));
+        let ManifestPlace { generation, end, sum } = self.manifest;
+        [u64::from(generation), end, u64::from(sum)].into_iter().for_each(|part| push_number(&mut out, part));
         push_number(&mut out, u64::from(self.doubtful_below));
         push_number(&mut out, self.doubtful_records_below.0);
-        push_number(&mut out, self.segments.len() as u64);
-        for SegmentState { segment, page_count, gone } in &self.segments {
-            push_number(&mut out, u64::from(*segment));
-            push_number(&mut out, u64::from(*page_count));
-            push_set(&mut out, gone);
-        }
         push_number(&mut out, self.settled.len() as u64);
         for (place, ranges) in &self.settled {
             push_number(&mut out, u64::from(place.segment));
@@ -73,21 +68,16 @@ impl Checkpoint {
             return Ok(Checkpoint::default());
         }
         let mut fields = Fields::of(payload, VERSION)?;
-        let (next_segment, doubtful_below) = (number_u32(&mut fields)?, number_u32(&mut fields)?);
+        let (next_segment, generation) = (number_u32(&mut fields)?, number_u32(&mut fields)?);
+        let manifest = ManifestPlace { generation, end: number(&mut fields)?, sum: number_u32(&mut fields)? };
+        let doubtful_below = number_u32(&mut fields)?;
         let doubtful_records_below = Lsn(number(&mut fields)?);
-        let mut segments = Vec::new();
-        for _ in 0..number(&mut fields)? {
-            let (segment, page_count) = (number_u32(&mut fields)?, number_u32(&mut fields)?);
-            // A segment's table counts its pages in 16 bits.
-            let end = u16::try_from(page_count).map_err(|_| RecordError::Unknown("number of pages"))?;
-            segments.push(SegmentState { segment, page_count, gone: set(&mut fields, end)? });
-        }
         let mut settled = Vec::new();
         for _ in 0..number(&mut fields)? {
             let place = PagePlace { segment: number_u32(&mut fields)?, index: number_u32(&mut fields)? };
             settled.push((place, ranges(&mut fields)?.into_iter().collect()));
         }
-        Ok(Checkpoint { next_segment, doubtful_below, doubtful_records_below, segments, settled })
+        Ok(Checkpoint { next_segment, manifest, doubtful_below, doubtful_records_below, settled })
     }
 }
 
@@ -100,10 +90,7 @@ mod tests {
             next_segment: 9,
             doubtful_below: 4,
             doubtful_records_below: Lsn(0x102),
-            segments: vec![
-                SegmentState { segment: 3, page_count: 5, gone: vec![0, 4] },
-                SegmentState { segment: 8, page_count: 1, gone: Vec::new() },
-            ],
+            manifest: ManifestPlace { generation: 7, end: 1024, sum: u32::MAX },
             settled: vec![(
                 PagePlace { segment: 3, index: 1 },
                 [(5, 5), (7, u64::MAX)].into_iter().collect(),
@@ -119,6 +106,6 @@ mod tests {
             assert_eq!(Checkpoint::decode(&bytes[..len]), Err(RecordError::Truncated), "{len} bytes");
         }
         assert_eq!(Checkpoint::decode(&[]), Ok(Checkpoint::default()));
-        assert_eq!(Checkpoint::decode(&[1]), Err(RecordError::Version(1)));
+        assert_eq!(Checkpoint::decode(&[2]), Err(RecordError::Version(2)));
     }
 }

@@ -15,7 +15,7 @@ mod ranges;
 mod fields;
 
 pub use annotations::{annotation_records, annotations_bytes_max, decode_annotations, encode_annotations};
-pub use checkpoint::{Checkpoint, SegmentState};
+pub use checkpoint::{Checkpoint, ManifestPlace};
 pub use dedup_entry::{decode_dedup_entries, encode_dedup_entries};
 pub use definition::{BindingDefinition, BindingTarget, Definition, Row, RowsGone, Table};
 pub use fields::RecordError;

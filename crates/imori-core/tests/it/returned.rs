@@ -7,7 +7,7 @@ use imori_core::id::{DurableQueueId, QueueId, VhostId};
 use imori_core::memory::Gauge;
 use imori_core::queue::{Queue, QueueSettings};
 use imori_core::record::{
-    BindingDefinition, BindingTarget, Checkpoint, Definition, RecordKind, SegmentState, encode_counts,
+    BindingDefinition, BindingTarget, Checkpoint, Definition, ManifestPlace, RecordKind, encode_counts,
 };
 use imori_core::restore::{Restore, Restored};
 use imori_core::route::pattern::Syntax;
@@ -156,12 +156,11 @@ fn with_pages() -> (Queue, Vec<GonePage>) {
     let definition = Definition::Queue { vhost: vhost(&world), name: "q".into(), settings: durable() };
     restore.definition(Lsn(1), &definition.encode()).expect("the core wrote it");
     restore.define().expect("the core wrote it");
-    let state = |segment| SegmentState { segment, page_count: 1, gone: Vec::new() };
     restore.checkpoint(Checkpoint {
         next_segment: 9,
+        manifest: ManifestPlace::default(),
         doubtful_below: 0,
         doubtful_records_below: Lsn::NONE,
-        segments: (4..7).map(state).collect(),
         settled: Vec::new(),
     });
     for segment in 4..7u32 {

@@ -16,11 +16,11 @@ use imori_core::id::{DurableQueueId, QueueId};
 use imori_core::limits::RECORD_SLACK_BYTES;
 use imori_core::paging::PageDraft;
 use imori_core::queue::Queue;
-use imori_core::record::{Checkpoint, NewRecord, SegmentState, annotation_records, count_records};
+use imori_core::record::{Checkpoint, ManifestPlace, NewRecord, annotation_records, count_records};
 use imori_core::room::Room;
 use imori_core::time::Time;
 use imori_store::limits::SEGMENT_BYTES_GOAL;
-use imori_store::segment::Manifest;
+use imori_store::manifest::{Manifest, ManifestMark};
 use tracing::debug;
 
 use crate::checkpoint::host::CheckpointHost;
@@ -71,7 +71,8 @@ pub struct Pauses {
 enum NotMade {
     /// The copy that had to come first failed, so no file would be freed.
     NothingGoes,
-    /// The journal refused it: it is larger than a file, or the disk has failed.
+    /// The journal does not take it: it is larger than a file, or the disk has failed. Or the manifest could not be
+    /// written before it.
     Refused,
     /// The journal accepted it but failed before it was durable.
     NotSynced,
@@ -154,8 +155,11 @@ fn checkpoint<H: CheckpointHost>(host: &H, spills: Spills) -> Result<(), NotMade
         gathered.gone.extend(host.with_queue(key, |queue| queue.take_purged(floor)).unwrap_or_default());
     }
     host.pass();
-    let payload = payload(host, &gathered).encode();
-    let Some(lsn) = host.append_checkpoint(floor, &payload) else {
+    // The manifest is durable before the checkpoint that names it.
+    let mark = host.write_manifest(&manifest(host, &gathered.gone));
+    let payload = mark.map(|mark| payload(host, mark, &gathered).encode()).unwrap_or_default();
+    let lsn = mark.and_then(|_| host.append_checkpoint(floor, &payload));
+    let Some(lsn) = lsn else {
         host.checkpointer().keep_gone(gathered.gone);
         return Err(NotMade::Refused);
     };
@@ -164,6 +168,7 @@ fn checkpoint<H: CheckpointHost>(host: &H, spills: Spills) -> Result<(), NotMade
     if !host.await_synced(lsn) {
         return Err(NotMade::NotSynced);
     }
+    host.forget_manifests();
     host.forget_below(floor);
     host.discard_pages(&gathered.gone);
     if host.is_space_low() {
@@ -217,24 +222,28 @@ fn renew_seen<H: CheckpointHost>(host: &H, floor: Lsn, bytes_max: usize) -> Lsn 
     lowest
 }
 
-fn payload<H: CheckpointHost>(host: &H, gathered: &Gathered) -> Checkpoint {
-    let mut gone: Vec<PagePlace> = gathered.gone.iter().map(|page| page.place).collect();
+/// The durable segments, without the pages that go with this checkpoint.
+fn manifest<H: CheckpointHost>(host: &H, gone: &[GonePage]) -> Manifest {
+    let mut gone: Vec<PagePlace> = gone.iter().map(|page| page.place).collect();
     gone.sort_unstable();
-    let manifest = host.manifest();
-    let segments = manifest.segments.into_iter().map(|state| {
-        let first = gone.partition_point(|place| place.segment < state.segment);
-        let of_segment = gone.iter().skip(first).take_while(|place| place.segment == state.segment);
-        let mut indexes = state.gone;
-        indexes.extend(of_segment.map(|place| place.index));
-        indexes.sort_unstable();
-        indexes.dedup();
-        SegmentState { segment: state.segment, page_count: state.page_count, gone: indexes }
-    });
+    let mut manifest = host.manifest();
+    for entry in &mut manifest.segments {
+        let first = gone.partition_point(|place| place.segment < entry.segment);
+        let of_segment = gone.iter().skip(first).take_while(|place| place.segment == entry.segment);
+        entry.gone.extend(of_segment.map(|place| place.index));
+        entry.gone.sort_unstable();
+        entry.gone.dedup();
+    }
+    manifest
+}
+
+fn payload<H: CheckpointHost>(host: &H, mark: ManifestMark, gathered: &Gathered) -> Checkpoint {
+    let ManifestMark { next_segment, generation, end, sum } = mark;
     Checkpoint {
-        next_segment: manifest.next_segment,
+        next_segment,
+        manifest: ManifestPlace { generation, end, sum },
         doubtful_below: host.checkpointer().doubtful_below,
         doubtful_records_below: host.checkpointer().doubtful_records_below,
-        segments: segments.collect(),
         settled: gathered.settled.clone(),
     }
 }
@@ -357,6 +366,14 @@ impl CheckpointHost for Shared {
 
     fn manifest(&self) -> Manifest {
         self.pager.manifest()
+    }
+
+    fn write_manifest(&self, manifest: &Manifest) -> Option<ManifestMark> {
+        self.pager.write_manifest(manifest)
+    }
+
+    fn forget_manifests(&self) {
+        self.pager.forget_manifests();
     }
 }
 

@@ -10,7 +10,7 @@ use imori_core::paging::PageDraft;
 use imori_core::queue::Queue;
 use imori_core::record::NewRecord;
 use imori_core::time::Time;
-use imori_store::segment::Manifest;
+use imori_store::manifest::{Manifest, ManifestMark};
 
 use crate::store::{Checkpointer, Purpose};
 
@@ -92,4 +92,10 @@ pub trait CheckpointHost {
 
     /// The manifest of durable segments.
     fn manifest(&self) -> Manifest;
+
+    /// Writes the manifest; it is durable on return. Nothing where that is not possible.
+    fn write_manifest(&self, manifest: &Manifest) -> Option<ManifestMark>;
+
+    /// Removes manifests before the one that a durable checkpoint names.
+    fn forget_manifests(&self);
 }

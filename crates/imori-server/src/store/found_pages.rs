@@ -9,17 +9,19 @@ use imori_core::record::Checkpoint;
 use imori_core::restore::Restore;
 use imori_store::disk::RealDisk;
 use imori_store::folder::StoreFolder;
+use imori_store::manifest::{ManifestLog, ManifestSettings};
 use imori_store::segment::{DamagedPage, PageFacts, SegmentSettings, Segments, Tables};
 use tracing::{info, warn};
 
 use super::damages::Damages;
-use super::page_facts::{manifest_of, page_facts, page_ref};
+use super::page_facts::{manifest_mark, page_facts, page_ref};
 use super::store_error::StoreError;
 
 /// The opened segments, and the pages in them.
 pub(super) struct FoundPages {
     pub(super) segments: Segments<RealDisk>,
-    /// Pages with entries that are still needed.
+    pub(super) manifest_log: ManifestLog<RealDisk>,
+    /// The pages that somebody needs.
     pages: Vec<PageFacts>,
 }
 
@@ -33,7 +35,10 @@ impl FoundPages {
         restore: &Restore,
         damages: &Damages,
     ) -> Result<FoundPages, StoreError> {
-        let opened = Segments::with_tables(folder.segments(), settings, tables, &manifest_of(checkpoint));
+        let manifest_settings = ManifestSettings::new(folder.store());
+        let log = ManifestLog::open(folder.segments(), &manifest_settings, manifest_mark(checkpoint));
+        let (manifest_log, manifest) = log.map_err(|error| StoreError::Segments(error.into()))?;
+        let opened = Segments::with_tables(folder.segments(), settings, tables, &manifest);
         let (segments, pages, mut report) = opened
             .map_err(|error| StoreError::Segments(error.naming_owners(|owner| name(restore, owner))))?;
         report.name_owners(|owner| name(restore, owner));
@@ -47,7 +52,7 @@ impl FoundPages {
         } else {
             info!(%report, "the segments are read");
         }
-        Ok(FoundPages { segments, pages })
+        Ok(FoundPages { segments, manifest_log, pages })
     }
 
     /// Passes the pages to the restore.

@@ -27,7 +27,7 @@ pub(crate) use damages::Damages;
 pub(crate) use definitions::DefinitionRows;
 pub(crate) use journal::Journal;
 pub(crate) use open::{OpenedStore, Opening, open};
-pub use page_facts::{manifest_of, page_facts};
+pub use page_facts::{manifest_mark, page_facts};
 pub use page_jobs::{
     Job, PageHost, PageNews, PageRequest, discard_pages, do_job, page_request, read_journal, write_drafts,
 };

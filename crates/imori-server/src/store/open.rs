@@ -145,7 +145,7 @@ pub(crate) fn open(opening: Opening<'_>) -> Result<OpenedStore, StoreError> {
     let checkpointer = Checkpointer::new(opening.files_max, doubtful, restore.gone_pages());
     let waiters = Arc::new(Waiters::new(opening.cells, synced));
     let pager = Pager::start(
-        (found.segments, messages),
+        (found.segments, found.manifest_log, messages),
         Arc::clone(&failure),
         Arc::clone(&waiters),
         opening.gauge,

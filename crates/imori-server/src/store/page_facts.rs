@@ -3,18 +3,15 @@
 use imori_core::confirm::Lsn;
 use imori_core::entries::{PageFacts, PagePlace};
 use imori_core::id::DurableQueueId;
-use imori_core::record::Checkpoint;
-use imori_store::segment::{Manifest, ManifestEntry, PageRef};
+use imori_core::record::{Checkpoint, ManifestPlace};
+use imori_store::manifest::ManifestMark;
+use imori_store::segment::PageRef;
 
-/// Converts a checkpoint to the manifest that segments are opened by.
+/// Makes the place in the manifest that a checkpoint names.
 #[must_use]
-pub fn manifest_of(checkpoint: &Checkpoint) -> Manifest {
-    let segments = checkpoint.segments.iter().map(|state| ManifestEntry {
-        segment: state.segment,
-        page_count: state.page_count,
-        gone: state.gone.clone(),
-    });
-    Manifest { next_segment: checkpoint.next_segment, segments: segments.collect() }
+pub fn manifest_mark(checkpoint: &Checkpoint) -> ManifestMark {
+    let ManifestPlace { generation, end, sum } = checkpoint.manifest;
+    ManifestMark { next_segment: checkpoint.next_segment, generation, end, sum }
 }
 
 /// Converts the store's facts of a page to the core's.

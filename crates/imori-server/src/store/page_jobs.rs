@@ -297,8 +297,9 @@ mod tests {
     use imori_core::queue::{Arrival, Effects, Queue, QueueSettings};
     use imori_core::time::Time;
     use imori_store::disk::sim_disk::SimDisk;
+    use imori_store::manifest::Manifest;
     use imori_store::seal::StoreId;
-    use imori_store::segment::{Manifest, SegmentSettings, Segments};
+    use imori_store::segment::{SegmentSettings, Segments};
     use imori_store::settings::OnDamage;
 
     use super::*;

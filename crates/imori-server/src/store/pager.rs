@@ -13,11 +13,12 @@ use imori_core::entries::{Entry, GonePage, JournalRead, PagePlace, PageSource};
 use imori_core::id::QueueId;
 use imori_core::memory::Gauge;
 use imori_core::paging::PageDraft;
-use imori_store::disk::{Disk, RealDisk};
+use imori_store::disk::{Disk, RealDisk, is_out_of_resources};
 use imori_store::journal::Space;
+use imori_store::manifest::{Manifest, ManifestLog, ManifestMark};
 use imori_store::recovery::Messages;
 use imori_store::segment::{
-    DamagedPage, Durability, Manifest, NewPage, Page, PageDamage, PageError, PageFacts, PageRef, Segments,
+    DamagedPage, Durability, NewPage, Page, PageDamage, PageError, PageFacts, PageRef, Segments,
 };
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tracing::{debug, error, warn};
@@ -43,7 +44,9 @@ pub(crate) struct Pager {
 /// State shared by both threads.
 struct PageThreads {
     segments: Segments<RealDisk>,
-    /// Messages that recovery left in the journal.
+    /// The checkpointer alone writes it.
+    manifest_log: Mutex<ManifestLog<RealDisk>>,
+    /// The messages that the start left in the journal.
     staying: RwLock<Messages<File>>,
     failure: Arc<Failure>,
     waiters: Arc<Waiters>,
@@ -64,7 +67,7 @@ pub(crate) type QueueNames = Box<dyn Fn(QueueId) -> Option<String> + Send + Sync
 impl Pager {
     /// Starts the threads for a broker with `cells` cells.
     pub(super) fn start(
-        (segments, staying): (Segments<RealDisk>, Messages<File>),
+        (segments, manifest_log, staying): (Segments<RealDisk>, ManifestLog<RealDisk>, Messages<File>),
         failure: Arc<Failure>,
         waiters: Arc<Waiters>,
         gauge: Gauge,
@@ -75,8 +78,10 @@ impl Pager {
         let (cells, is_closing) = (senders.into_boxed_slice(), AtomicBool::new(false));
         let (marks, failures_log) = (OnceLock::new(), RateLimitedLog::default());
         let staying = RwLock::new(staying);
+        let manifest_log = Mutex::new(manifest_log);
         let shared = Arc::new(PageThreads {
             segments,
+            manifest_log,
             staying,
             failure,
             waiters,
@@ -308,5 +313,28 @@ impl Pager {
     /// The manifest of durable segments.
     pub(crate) fn manifest(&self) -> Manifest {
         self.shared.segments.manifest()
+    }
+
+    /// Writes the manifest, on this thread; nothing where the disk has no room. Any other error ends the broker.
+    pub(crate) fn write_manifest(&self, manifest: &Manifest) -> Option<ManifestMark> {
+        let written = unpoisoned(self.shared.manifest_log.lock()).write(manifest);
+        let told = written.inspect_err(|error| {
+            if let Some(before) = self.shared.failures_log.admit("manifest", Instant::now()) {
+                warn!(%error, before, "the manifest of segments cannot be written; the checkpoint waits for it");
+            }
+            if !is_out_of_resources(error) {
+                self.shared.failure.tell("segments", error);
+            }
+        });
+        told.ok()
+    }
+
+    /// Removes manifests that no checkpoint needs any more, on this thread.
+    pub(crate) fn forget_manifests(&self) {
+        let forgotten = unpoisoned(self.shared.manifest_log.lock()).forget_old();
+        // The next start does it.
+        if let Err(error) = forgotten {
+            debug!(%error, "a manifest that is needed no more cannot be removed");
+        }
     }
 }

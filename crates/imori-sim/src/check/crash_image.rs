@@ -11,6 +11,7 @@ use imori_core::record::{
     Definition, MessageRecord, Row, Table, decode_counts, decode_dedup_entries, decode_purge, decode_settle,
 };
 use imori_store::disk::sim_disk::{self, SimDisk, State};
+use imori_store::manifest;
 use imori_store::records::RecordType;
 use imori_store::recovery::{Recovered, recover};
 use imori_store::segment::Segments;
@@ -130,10 +131,12 @@ impl Image {
     /// Reads the messages in segments, except those that the checkpoint lists as settled.
     fn read_pages(&mut self, model: &Model, disk: SimDisk, recovered: &Recovered) -> Result<(), String> {
         let checkpoint = last_checkpoint(&recovered.records)?;
-        let opened =
-            Segments::open(disk, &Store::segment_settings(), &imori_server::manifest_of(&checkpoint));
+        let mark = imori_server::manifest_mark(&checkpoint);
+        let manifest = manifest::read(&disk, &Store::manifest_settings(), mark);
+        let (manifest, _) = manifest.map_err(|error| error.to_string())?;
+        let opened = Segments::open(disk, &Store::segment_settings(), &manifest);
         let (segments, pages, report) = opened.map_err(|error| error.to_string())?;
-        if !report.damaged.is_empty() || !report.absent.is_empty() {
+        if report.is_damaged() {
             return Err(format!("segments are damaged: {report}"));
         }
         for facts in pages {

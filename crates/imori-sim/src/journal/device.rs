@@ -24,6 +24,7 @@ pub(crate) struct DeviceFile {
     file: SimFile,
     device: Device,
     is_segment: bool,
+    is_manifest: bool,
 }
 
 impl Device {
@@ -47,7 +48,8 @@ impl Device {
     }
 
     fn file(&self, name: &str, file: SimFile) -> DeviceFile {
-        DeviceFile { file, device: self.clone(), is_segment: name.starts_with("segment-") }
+        let [is_segment, is_manifest] = ["segment-", "manifest-"].map(|kind| name.starts_with(kind));
+        DeviceFile { file, device: self.clone(), is_segment, is_manifest }
     }
 }
 
@@ -104,6 +106,7 @@ impl DiskFile for DeviceFile {
         match self.device.bug {
             Some(Bug::LyingFlush) => Ok(()),
             Some(Bug::SegmentNotSynced) if self.is_segment => Ok(()),
+            Some(Bug::ManifestNotSynced) if self.is_manifest => Ok(()),
             Some(Bug::SyncTriedAgain) => self.file.sync_data().or_else(|_| self.file.sync_data()),
             _ => self.file.sync_data(),
         }

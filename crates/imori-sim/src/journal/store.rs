@@ -1,15 +1,16 @@
 //! Opens a store in the order of the server: the journal, the checkpoint in it, the segments.
 
 use imori_core::record::Checkpoint;
-use imori_server::manifest_of;
+use imori_server::manifest_mark;
 use imori_store::disk::sim_disk::SimDisk;
 use imori_store::folder::run_mark::{self, BootId, LastEnd};
 use imori_store::limits::BLOCK_BYTES;
 use imori_store::lsn::Lsn;
+use imori_store::manifest::{Manifest, ManifestLog, ManifestSettings};
 use imori_store::records::{Record, RecordType};
 use imori_store::recovery::{Messages, Recovered};
 use imori_store::seal::StoreId;
-use imori_store::segment::{Manifest, PageFacts, SegmentSettings, Segments, Tables};
+use imori_store::segment::{PageFacts, SegmentSettings, Segments, Tables};
 use imori_store::settings::{OnDamage, Settings};
 
 use super::definitions::Definitions;
@@ -21,6 +22,7 @@ use crate::planted::Bug;
 pub(crate) struct Store {
     pub(crate) log: Log,
     pub(crate) segments: Segments<Device>,
+    pub(crate) manifest_log: ManifestLog<Device>,
 }
 
 /// The content of a store at its opening.
@@ -41,6 +43,11 @@ impl Store {
     /// The settings of a journal with this many blocks per file.
     pub(crate) fn journal_settings(file_blocks: usize) -> Settings {
         Settings::with_few_blocks(STORE, file_blocks)
+    }
+
+    /// The settings of manifests, which are small here.
+    pub(crate) fn manifest_settings() -> ManifestSettings {
+        ManifestSettings::new(STORE).small()
     }
 
     /// The settings of segments.
@@ -76,16 +83,19 @@ impl Store {
             return Err(recovered.report.to_string());
         }
         let checkpoint = last_checkpoint(&recovered.records)?;
-        let known = match bug {
-            Some(Bug::ManifestUnread) => Manifest::default(),
-            _ => manifest_of(&checkpoint),
-        };
+        let opened =
+            ManifestLog::open(device.clone(), &Store::manifest_settings(), manifest_mark(&checkpoint));
+        let (manifest_log, manifest) = opened.map_err(|error| error.to_string())?;
+        let known = if bug == Some(Bug::ManifestUnread) { Manifest::default() } else { manifest };
         let opened = Segments::with_tables(device, &Store::segment_settings(), tables, &known);
         let (segments, pages, report) = opened.map_err(|error| error.to_string())?;
-        if !report.damaged.is_empty() || !report.absent.is_empty() {
+        if report.is_damaged() {
             return Err(report.to_string());
         }
-        Ok((Store { log, segments }, Found { recovered, messages, checkpoint, pages, was_clean }))
+        Ok((
+            Store { log, segments, manifest_log },
+            Found { recovered, messages, checkpoint, pages, was_clean },
+        ))
     }
 }
 

@@ -28,6 +28,7 @@ use imori_server::protocol::ProtocolSettings;
 use imori_server::turn::{CellScratch, Link, Memory};
 use imori_server::{Checkpointer, PageNews, TurnCounter};
 use imori_stomp::settings::Settings as StompSettings;
+use imori_store::manifest::ManifestLog;
 use imori_store::recovery::Messages;
 use imori_store::segment::Segments;
 use imori_store::settings::Settings as JournalSettings;
@@ -160,7 +161,8 @@ pub(crate) struct Shared {
     pub(crate) memory: Memory,
     pub(crate) log: RefCell<Log>,
     pub(crate) segments: Segments<Device>,
-    /// Messages that recovery left in the journal.
+    pub(crate) manifest_log: RefCell<ManifestLog<Device>>,
+    /// Messages that the start left in the journal.
     pub(crate) staying: RefCell<Option<Messages<DeviceFile>>>,
     pub(crate) checkpointer: Checkpointer,
     pub(crate) jobs: Jobs,
@@ -260,6 +262,7 @@ impl Shared {
                 .with_long_frames(LONG_FRAMES_BYTES_MAX, LONG_FRAME_BYTES_FREE),
             log: RefCell::new(store.log.taking_checkpoints(workload.checkpoint_bytes_max)),
             segments: store.segments,
+            manifest_log: RefCell::new(store.manifest_log),
             staying: RefCell::default(),
             checkpointer: Checkpointer::new(workload.paging.files_max, (0, Lsn::NONE), Vec::new()),
             jobs: Jobs::default(),

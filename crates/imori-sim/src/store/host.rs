@@ -15,7 +15,9 @@ use imori_core::time::Time;
 use imori_server::{
     CheckpointHost, Checkpointer, PageHost, PageNews, Purpose, discard_pages, read_journal, write_drafts,
 };
-use imori_store::segment::{Durability, Manifest, NewPage, Page, PageError, PageFacts, PageRef};
+use imori_store::disk::is_out_of_resources;
+use imori_store::manifest::{Manifest, ManifestMark};
+use imori_store::segment::{Durability, NewPage, Page, PageError, PageFacts, PageRef};
 
 use super::pending_dead_letters::without_rejections;
 use super::thread::StoreThread;
@@ -180,6 +182,25 @@ impl CheckpointHost for StoreThread<'_> {
         self.pause();
         self.shared.segments.manifest()
     }
+
+    fn write_manifest(&self, manifest: &Manifest) -> Option<ManifestMark> {
+        self.pause();
+        let manifest = altered_manifest(self.shared.bug, manifest);
+        let written = self.shared.manifest_log.borrow_mut().write(&manifest);
+        let words = [u64::from(manifest.next_segment), manifest.segments.len() as u64];
+        self.shared.trace.note(&words, || format!("the manifest is written: {written:?} of {manifest:?}"));
+        if let Some(error) = written.as_ref().err().filter(|error| !is_out_of_resources(error)) {
+            self.fail(error);
+        }
+        self.pause();
+        written.ok()
+    }
+
+    fn forget_manifests(&self) {
+        self.pause();
+        // What cannot be removed the next start removes.
+        let _ = self.shared.manifest_log.borrow_mut().forget_old();
+    }
 }
 
 /// The checkpoint, altered by a planted bug.
@@ -187,11 +208,20 @@ fn altered(bug: Option<Bug>, payload: &[u8]) -> Vec<u8> {
     let Ok(mut checkpoint) = Checkpoint::decode(payload) else { return payload.to_vec() };
     match bug {
         Some(Bug::SettledForgotten) => checkpoint.settled.clear(),
-        Some(Bug::SegmentsForgotten) => checkpoint.segments.clear(),
-        Some(Bug::GoneForgotten) => checkpoint.segments.iter_mut().for_each(|state| state.gone.clear()),
         _ => {}
     }
     checkpoint.encode()
+}
+
+/// A manifest as a bug would have it.
+fn altered_manifest(bug: Option<Bug>, manifest: &Manifest) -> Manifest {
+    let mut manifest = manifest.clone();
+    match bug {
+        Some(Bug::SegmentsForgotten) => manifest.segments.clear(),
+        Some(Bug::GoneForgotten) => manifest.segments.iter_mut().for_each(|entry| entry.gone.clear()),
+        _ => {}
+    }
+    manifest
 }
 
 impl PageHost for StoreThread<'_> {

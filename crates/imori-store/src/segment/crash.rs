@@ -9,7 +9,6 @@ use std::collections::BTreeMap;
 use bytes::Bytes;
 
 use super::file::Durability;
-use super::manifest::Manifest;
 use super::page::{NewPage, PageEntry};
 use super::row::{PageFacts, PageRef, PageTimes};
 use super::segments::Segments;
@@ -17,6 +16,7 @@ use super::settings::SegmentSettings;
 use crate::disk::crash_runs::{CRASHES, STORE, assert_all_caught, plan_fault, run_all, seal, seeds, tell};
 use crate::disk::sim_disk::{Random, SimDisk, State};
 use crate::lsn::Lsn;
+use crate::manifest::Manifest;
 use crate::planted::Fault;
 use crate::settings::OnDamage;
 

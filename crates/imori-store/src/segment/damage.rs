@@ -7,7 +7,6 @@ use std::ops::Range;
 
 use super::crash::{entry, settings};
 use super::file::{self, Durability};
-use super::manifest::Manifest;
 use super::open_error::SegmentOpenError;
 use super::page::{self, NewPage, PageEntry};
 use super::report::SegmentReport;
@@ -16,6 +15,7 @@ use super::segments::{PageError, Segments};
 use super::settings::SegmentSettings;
 use super::verify::verify;
 use crate::disk::sim_disk::{Random, SimDisk, State};
+use crate::manifest::Manifest;
 use crate::planted::Fault;
 use crate::seal::{Seal, StoreId};
 use crate::settings::OnDamage;

@@ -8,12 +8,12 @@ use crate::planted::Fault;
 
 use super::file::{self, FileKind};
 use super::header::{HEADER_BYTES, SegmentHeader, SegmentHeaderError};
-use super::manifest::ManifestEntry;
 use super::open_error::SegmentOpenError;
 use super::page::{self, PageDamage};
 use super::report::{DamagedPage, DamagedSegment};
 use super::row::{PageRef, ROW_BYTES, Row, RowPlacement};
 use super::settings::SegmentSettings;
+use crate::manifest::ManifestEntry;
 
 /// The findings in one file.
 #[derive(Debug)]

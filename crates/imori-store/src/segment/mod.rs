@@ -13,7 +13,6 @@ mod inspect;
 mod open_error;
 mod report;
 mod segment;
-mod manifest;
 mod file;
 mod page;
 mod row;
@@ -26,7 +25,6 @@ mod damage;
 
 pub use self::file::Durability;
 pub use self::header::{SegmentHeader, SegmentHeaderError};
-pub use self::manifest::{Manifest, ManifestEntry};
 pub use self::open_error::SegmentOpenError;
 pub use self::page::{EntryLocation, NewPage, Page, PageDamage, PageEntry, decode, encode, entry_bytes};
 pub use self::report::{AbsentSegment, DamagedPage, DamagedSegment, SegmentReport};

@@ -11,12 +11,12 @@ use crate::planted::Fault;
 use crate::settings::OnDamage;
 
 use super::file::{self, FileKind};
-use super::manifest::Manifest;
 use super::open_error::SegmentOpenError;
 use super::report::{AbsentSegment, SegmentReport};
 use super::segment::Segment;
 use super::settings::SegmentSettings;
 use super::tables::{SegmentFile, Tables};
+use crate::manifest::Manifest;
 
 /// The segments of a folder.
 #[derive(Debug)]
@@ -75,6 +75,7 @@ pub(crate) fn find<D: Disk>(
     }
     report.segment_count = found.segments.len();
     report.page_count = found.segments.values().map(|segment| segment.facts().count()).sum();
+    report.manifest.clone_from(&manifest.damage);
     report.absent = absent(manifest, |number| found.segments.contains_key(&number));
     report.took = tables.took + begin.elapsed();
     if report.is_damaged() && settings.on_damage == OnDamage::Refuse {

@@ -4,6 +4,7 @@ use std::fmt;
 use std::time::Duration;
 
 use super::page::PageDamage;
+use crate::manifest::ManifestDamage;
 
 /// A segment with a damaged header or table, or a truncated one.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -59,7 +60,9 @@ pub struct SegmentReport {
     pub transient: usize,
     /// Number of segments that the manifest lists as gone, which are removed.
     pub gone: usize,
-    /// Missing segments with needed pages; a segment is removed only after a checkpoint lists it as gone.
+    /// The damage of the manifest.
+    pub manifest: Option<ManifestDamage>,
+    /// Segments lost with all their pages: a segment is removed only after a checkpoint knows it as gone.
     pub absent: Vec<AbsentSegment>,
     /// Segments with a damaged header or table.
     pub damaged: Vec<DamagedSegment>,
@@ -73,7 +76,7 @@ impl SegmentReport {
     /// Whether something is damaged or missing.
     #[must_use]
     pub fn is_damaged(&self) -> bool {
-        !self.damaged.is_empty() || !self.absent.is_empty()
+        !self.damaged.is_empty() || !self.absent.is_empty() || self.manifest.is_some()
     }
 
     /// Describes each new finding of damage.
@@ -81,7 +84,8 @@ impl SegmentReport {
     pub fn findings(&self) -> Vec<String> {
         let new = || self.damaged.iter().filter(|segment| !segment.is_known);
         let pages = self.pages.iter().filter(|page| new().any(|segment| segment.name == page.name));
-        let absent = self.absent.iter().map(ToString::to_string);
+        let manifest = self.manifest.iter().map(ToString::to_string);
+        let absent = manifest.chain(self.absent.iter().map(ToString::to_string));
         new().map(ToString::to_string).chain(pages.map(ToString::to_string)).chain(absent).collect()
     }
 
@@ -143,6 +147,7 @@ impl fmt::Display for SegmentReport {
         write!(f, "{page_count} pages in {segment_count} segments, read in {} ms", self.took.as_millis())?;
         self.damaged.iter().try_for_each(|segment| write!(f, "\n{segment}"))?;
         self.pages.iter().try_for_each(|page| write!(f, "\n{page}"))?;
+        self.manifest.iter().try_for_each(|manifest| write!(f, "\n{manifest}"))?;
         self.absent.iter().try_for_each(|segment| write!(f, "\n{segment}"))
     }
 }

@@ -6,8 +6,8 @@ use crate::limits::BLOCK_BYTES;
 use crate::planted::{Fault, Planted};
 
 use super::file::{self, FileKind};
-use super::manifest::ManifestEntry;
 use super::row::{PageFacts, Row};
+use crate::manifest::ManifestEntry;
 
 /// One segment.
 #[derive(Debug)]

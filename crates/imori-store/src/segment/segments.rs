@@ -18,7 +18,6 @@ use crate::planted::Fault;
 
 use super::file::{self, Durability, FileKind, SegmentFileWriter};
 use super::inspect;
-use super::manifest::Manifest;
 use super::open::{self, FoundSegments};
 use super::open_error::SegmentOpenError;
 use super::page::{self, NewPage, Page};
@@ -28,6 +27,7 @@ use super::segment::Segment;
 use super::settings::SegmentSettings;
 use super::tables::Tables;
 use crate::cache::Cache;
+use crate::manifest::Manifest;
 
 /// Why a page cannot be read.
 #[derive(Debug)]
@@ -265,7 +265,7 @@ impl<D: Disk> Segments<D> {
         let next_segment = under_way.unwrap_or(state.next);
         let durable = state.segments.iter().filter(|(_, segment)| segment.kind != FileKind::Transient);
         let segments = durable.map(|(number, segment)| segment.manifest(*number)).collect();
-        Manifest { next_segment, segments }
+        Manifest { next_segment, segments, damage: None }
     }
 
     fn lock(&self) -> MutexGuard<'_, State<D::File>> {

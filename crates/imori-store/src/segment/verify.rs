@@ -10,12 +10,12 @@ use crate::settings::OnDamage;
 
 use super::file::{self, FileKind};
 use super::inspect::{bytes_of, inspect_bytes};
-use super::manifest::Manifest;
 use super::open::absent;
 use super::open_error::SegmentOpenError;
 use super::page;
 use super::report::{AbsentSegment, DamagedPage, DamagedSegment};
 use super::settings::SegmentSettings;
+use crate::manifest::{Manifest, ManifestDamage};
 
 /// The findings of a full verification.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -32,6 +32,8 @@ pub struct SegmentsInspection {
     pub damaged: Vec<DamagedSegment>,
     /// Pages with damage inside.
     pub pages: Vec<DamagedPage>,
+    /// The damage of the manifest that the last checkpoint names.
+    pub manifest: Option<ManifestDamage>,
     /// Missing segments that the last checkpoint needs.
     pub absent: Vec<AbsentSegment>,
 }
@@ -40,7 +42,11 @@ impl SegmentsInspection {
     /// Number of findings that concern needed data.
     #[must_use]
     pub fn damage_count(&self) -> usize {
-        self.absent.len() + self.damaged.len() + self.pages.iter().filter(|page| !page.is_gone).count()
+        let manifest = usize::from(self.manifest.is_some());
+        manifest
+            + self.absent.len()
+            + self.damaged.len()
+            + self.pages.iter().filter(|page| !page.is_gone).count()
     }
 }
 
@@ -53,6 +59,7 @@ impl fmt::Display for SegmentsInspection {
         }
         self.damaged.iter().try_for_each(|segment| write!(f, "\n{segment}"))?;
         self.pages.iter().try_for_each(|page| write!(f, "\n{page}"))?;
+        self.manifest.iter().try_for_each(|manifest| write!(f, "\n{manifest}"))?;
         self.absent.iter().try_for_each(|segment| write!(f, "\n{segment}"))
     }
 }
@@ -99,6 +106,7 @@ pub fn verify<D: Disk>(
             seen.pages.extend(page.damage.map(damaged));
         }
     }
+    seen.manifest.clone_from(&manifest.damage);
     seen.absent = absent(manifest, |number| there.contains(&number));
     Ok(seen)
 }

@@ -8,11 +8,12 @@ use bytes::Bytes;
 use imori_store::disk::{ReadOnlyDisk, RealDisk};
 use imori_store::limits::FILE_BYTES_MAX;
 use imori_store::lsn::{Lsn, LsnRange};
+use imori_store::manifest::Manifest;
 use imori_store::recovery::walk;
 use imori_store::seal::{Seal, StoreId};
 use imori_store::segment::{
-    self, Durability, Manifest, NewPage, PageEntry, PageFacts, PageRef, PageTimes, Row, RowPlacement,
-    SegmentPiece, SegmentSettings, Segments, SubjectDigest, Tables,
+    self, Durability, NewPage, PageEntry, PageFacts, PageRef, PageTimes, Row, RowPlacement, SegmentPiece,
+    SegmentSettings, Segments, SubjectDigest, Tables,
 };
 use imori_store::settings::OnDamage;
 

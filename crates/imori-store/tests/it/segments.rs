@@ -4,9 +4,10 @@ use bytes::Bytes;
 use imori_store::disk::RealDisk;
 use imori_store::limits::PAGE_BYTES_GOAL;
 use imori_store::lsn::Lsn;
+use imori_store::manifest::Manifest;
 use imori_store::seal::StoreId;
 use imori_store::segment::{
-    Durability, Manifest, NewPage, PageEntry, PageTimes, SegmentSettings, Segments, entry_bytes,
+    Durability, NewPage, PageEntry, PageTimes, SegmentSettings, Segments, entry_bytes,
 };
 use imori_store::settings::OnDamage;
 

@@ -12,10 +12,11 @@ use imori_store::folder::identity::IdentityError;
 use imori_store::folder::{FolderError, FolderInspection, JOURNAL, SEGMENTS};
 use imori_store::limits::FILE_BYTES_DEFAULT;
 use imori_store::lsn::Lsn;
+use imori_store::manifest::{self, ManifestMark, ManifestSettings};
 use imori_store::records::{Record, RecordType};
 use imori_store::recovery::{self, RecoverError};
 use imori_store::seal::StoreId;
-use imori_store::segment::{self, Manifest, ManifestEntry, SegmentOpenError, SegmentSettings, Tables};
+use imori_store::segment::{self, SegmentOpenError, SegmentSettings, Tables};
 use imori_store::settings::{OnDamage, Settings};
 
 use super::argument::DataFolder;
@@ -105,7 +106,7 @@ fn look(path: &Path, findings: &mut Findings) -> Result<(), String> {
     if let Ok(Some(found)) = &definitions {
         found.queues.iter().for_each(|(key, value)| note_name(&mut names, key, value));
     }
-    look_at_segments(path, folder.store, findings, &manifest, &names)?;
+    look_at_segments(path, folder.store, findings, manifest, &names)?;
     tell_definitions(definitions, has_files, findings)?;
     match (ends_before, applied) {
         (Some(end), Some(applied)) if applied >= end => findings.damage(&format!(
@@ -125,8 +126,8 @@ struct Journal {
     ends_before: Option<Lsn>,
     /// Whether the journal has files; a broker writes definitions before its first one.
     has_files: bool,
-    /// The segments listed by the last checkpoint.
-    manifest: Manifest,
+    /// The place in the manifest of segments that the last checkpoint names.
+    manifest: ManifestMark,
 }
 
 /// Queue names by the key that segments use for them.
@@ -174,7 +175,7 @@ fn look_at_journal(
                 }
             }
             let checkpoint = recovered.records.iter().rfind(|record| record.kind == RecordType::Checkpoint);
-            let manifest = checkpoint.map(manifest).unwrap_or_default();
+            let manifest = checkpoint.map(manifest_mark).unwrap_or_default();
             let last = report.records.map_or(Lsn::FIRST, |range| range.last.next());
             let is_cut = report.damaged.iter().any(|file| file.shortened_by > 0 || file.has_lost_header);
             let ends_before = (report.is_damaged() && !is_cut).then_some(last);
@@ -192,17 +193,11 @@ fn number(record: &Record) -> imori_core::confirm::Lsn {
     imori_core::confirm::Lsn(record.lsn.0)
 }
 
-/// The segments listed by a checkpoint; empty if a later release wrote it.
-fn manifest(record: &Record) -> Manifest {
-    // The payload starts with the floor.
+/// Reads which manifest a checkpoint names; none where a later release wrote it.
+fn manifest_mark(record: &Record) -> ManifestMark {
+    // Its floor stands before.
     let payload = record.payload.get(8..).unwrap_or_default();
-    let checkpoint = Checkpoint::decode(payload).unwrap_or_default();
-    let segments = checkpoint.segments.into_iter().map(|state| ManifestEntry {
-        segment: state.segment,
-        page_count: state.page_count,
-        gone: state.gone,
-    });
-    Manifest { next_segment: checkpoint.next_segment, segments: segments.collect() }
+    imori_server::manifest_mark(&Checkpoint::decode(payload).unwrap_or_default())
 }
 
 /// Notes the name of a queue from its row in the definitions.
@@ -217,18 +212,18 @@ fn look_at_segments(
     path: &Path,
     store: StoreId,
     findings: &mut Findings,
-    manifest: &Manifest,
+    mark: ManifestMark,
     names: &Names,
 ) -> Result<(), String> {
     let folder = path.join(SEGMENTS);
     if !folder.is_dir() {
-        let count = manifest.needed().count();
-        findings.damage(&format!(
-            "the folder `{SEGMENTS}` is missing, with {count} segments that the journal knows; restore it"
-        ));
+        findings.damage(&format!("the folder `{SEGMENTS}` is missing, with all segments; restore it"));
         return Ok(());
     }
-    match segment::verify(&ReadOnlyDisk::new(folder), store, manifest) {
+    let disk = ReadOnlyDisk::new(folder);
+    let read = manifest::read(&disk, &ManifestSettings::new(store), mark);
+    let (manifest, _) = read.map_err(|error| error.to_string())?;
+    match segment::verify(&disk, store, &manifest) {
         Ok(mut seen) => {
             seen.pages.iter_mut().for_each(|page| page.owner_name = names.get(&page.owner).cloned());
             findings.damage_count += seen.damage_count();

@@ -9,14 +9,15 @@ use bytes::Bytes;
 use imori_core::id::VhostId;
 use imori_core::name::Name;
 use imori_core::queue::QueueSettings;
-use imori_core::record::{Checkpoint, Definition, Row, SegmentState};
+use imori_core::record::{Checkpoint, Definition, ManifestPlace, Row};
 use imori_store::definitions::{Change, Definitions, PriorContent, Table};
 use imori_store::folder::StoreFolder;
 use imori_store::journal;
 use imori_store::journal::{Committer, Listener, NewRecord};
 use imori_store::lsn::Lsn;
+use imori_store::manifest::{Manifest, ManifestEntry, ManifestLog, ManifestMark, ManifestSettings};
 use imori_store::records::RecordType;
-use imori_store::segment::{Durability, Manifest, NewPage, PageEntry, PageTimes, SegmentSettings, Segments};
+use imori_store::segment::{Durability, NewPage, PageEntry, PageTimes, SegmentSettings, Segments};
 use imori_store::settings::{OnDamage, Settings};
 
 use crate::binary::{Run, run};
@@ -45,8 +46,8 @@ fn store(name: &str) -> PathBuf {
     store_with(name, None)
 }
 
-/// Like [`store`], with a checkpoint as the last record.
-fn store_with(name: &str, checkpoint: Option<&Checkpoint>) -> PathBuf {
+/// Makes the store of [`store`] with a checkpoint at its end, which names this manifest.
+fn store_with(name: &str, manifest: Option<&Manifest>) -> PathBuf {
     let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("store-{name}"));
     let _ = fs::remove_dir_all(&path);
     let folder = StoreFolder::open(&path, OnDamage::Quarantine).unwrap();
@@ -59,7 +60,12 @@ fn store_with(name: &str, checkpoint: Option<&Checkpoint>) -> PathBuf {
         let lsn = committer.append([NewRecord { kind: RecordType::Message, payload }]).unwrap().last;
         while told.recv().unwrap() < lsn {}
     }
-    if let Some(checkpoint) = checkpoint {
+    if let Some(manifest) = manifest {
+        let settings = ManifestSettings::new(folder.store());
+        let (mut log, _) = ManifestLog::open(folder.segments(), &settings, ManifestMark::default()).unwrap();
+        let ManifestMark { next_segment, generation, end, sum } = log.write(manifest).unwrap();
+        let manifest = ManifestPlace { generation, end, sum };
+        let checkpoint = Checkpoint { next_segment, manifest, ..Checkpoint::default() };
         let lsn = committer.append_checkpoint(Lsn(1), &checkpoint.encode()).unwrap();
         while told.recv().unwrap() < lsn {}
     }
@@ -307,23 +313,45 @@ fn damage_is_told_with_what_is_lost() {
     }
 }
 
+/// Makes a manifest that lists a segment of two pages, of which these are gone, or none.
+fn manifest(next_segment: u32, gone: Option<&[u32]>) -> Manifest {
+    let entry = |gone: &[u32]| ManifestEntry { segment: 0, page_count: 2, gone: gone.to_vec() };
+    Manifest { next_segment, segments: gone.map(entry).into_iter().collect(), damage: None }
+}
+
+#[test]
+fn damage_of_a_manifest_is_told_and_so_is_one_that_is_missing() {
+    let says = "which says what segments are needed: messages that were consumed may come back\n";
+    for (name, damage, expected) in [
+        ("manifest-header", Some(9), format!("damage in `manifest-0000000001` at 0, {says}")),
+        ("manifest-frame", Some(520), format!("damage in `manifest-0000000001` at 512, {says}")),
+        ("manifest-missing", None, format!("damage: `manifest-0000000001` is missing, {says}")),
+        // Behind what the checkpoint names.
+        ("manifest-zeros", Some(2_000), String::new()),
+    ] {
+        let path = store_with(name, Some(&manifest(1, Some(&[1]))));
+        let file = "segments/manifest-0000000001";
+        match damage {
+            Some(at) => change(&path, file, |bytes| bytes[at] ^= 1),
+            None => fs::remove_file(path.join(file)).unwrap(),
+        }
+        let verified = verify(&path);
+        assert!(verified.stdout.contains(&expected), "{name}: {}", verified.stdout);
+        let verdict = if expected.is_empty() { "sound\n" } else { "damaged: 1 finding\n" };
+        assert!(verified.stdout.ends_with(verdict), "{name}: {}", verified.stdout);
+        let _ = fs::remove_dir_all(path);
+    }
+}
+
 #[test]
 fn damage_of_what_a_checkpoint_has_as_gone_is_told_and_does_not_count() {
-    let checkpoint = |next_segment, gone: Option<&[u32]>| Checkpoint {
-        next_segment,
-        segments: gone
-            .map(|gone| SegmentState { segment: 0, page_count: 2, gone: gone.to_vec() })
-            .into_iter()
-            .collect(),
-        ..Checkpoint::default()
-    };
-    for (name, checkpoint, expected) in [
-        ("newer", checkpoint(0, None), "damaged: 2 findings\n"),
-        ("needed", checkpoint(1, Some(&[])), "damaged: 2 findings\n"),
-        ("page-gone", checkpoint(1, Some(&[1])), "damaged: 1 finding\n"),
-        ("segment-gone", checkpoint(1, None), "sound\n"),
+    for (name, manifest, expected) in [
+        ("newer", manifest(0, None), "damaged: 2 findings\n"),
+        ("needed", manifest(1, Some(&[])), "damaged: 2 findings\n"),
+        ("page-gone", manifest(1, Some(&[1])), "damaged: 1 finding\n"),
+        ("segment-gone", manifest(1, None), "sound\n"),
     ] {
-        let path = store_with(name, Some(&checkpoint));
+        let path = store_with(name, Some(&manifest));
         change(&path, SEGMENT, |bytes| {
             for at in
                 [[2; 50], [5; 50]].map(|part| bytes.windows(50).rposition(|bytes| bytes == part).unwrap())
@@ -342,20 +370,15 @@ fn damage_of_what_a_checkpoint_has_as_gone_is_told_and_does_not_count() {
 
 #[test]
 fn a_segment_that_a_checkpoint_needs_and_that_is_missing_is_damage() {
-    let checkpoint = |gone: &[u32]| Checkpoint {
-        next_segment: 1,
-        segments: vec![SegmentState { segment: 0, page_count: 2, gone: gone.to_vec() }],
-        ..Checkpoint::default()
-    };
     let missing = "damage: `segment-0000000000` is missing, with";
     for (name, gone, what, expected) in [
         ("absent", &[][..], SEGMENT, format!("{missing} 2 pages that somebody needed\n")),
         ("absent-in-part", &[1], SEGMENT, format!("{missing} 1 page that somebody needed\n")),
         ("absent-and-gone", &[0, 1], SEGMENT, String::from("sound\n")),
-        ("no-folder", &[], "segments", String::from("is missing, with 1 segments that the journal knows")),
+        ("no-folder", &[], "segments", String::from("is missing, with all segments; restore it")),
         ("nothing-absent", &[], "segments/segment-0000000009", String::from("sound\n")),
     ] {
-        let path = store_with(name, Some(&checkpoint(gone)));
+        let path = store_with(name, Some(&manifest(1, Some(gone))));
         let gone = path.join(what);
         let _ = fs::remove_file(&gone).or_else(|_| fs::remove_dir_all(&gone));
         let verified = verify(&path);

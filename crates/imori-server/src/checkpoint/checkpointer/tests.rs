@@ -9,7 +9,9 @@ use super::*;
 /// An empty journal, and what the checkpointer did with pages.
 struct TestHost {
     checkpointer: Checkpointer,
-    payload_bytes_max: Cell<usize>,
+    /// The journal takes no checkpoint, or the disk no manifest.
+    refuses: Cell<Option<Refusal>>,
+    manifests: RefCell<Vec<Manifest>>,
     checkpoints: RefCell<Vec<Checkpoint>>,
     discarded: RefCell<Vec<GonePage>>,
     segments: Manifest,
@@ -19,15 +21,16 @@ struct TestHost {
 }
 
 impl TestHost {
-    /// A host with one segment of `page_count` pages, and room for a checkpoint of this size.
-    fn new(page_count: u32, payload_bytes_max: usize) -> TestHost {
-        let segment = imori_store::segment::ManifestEntry { segment: 0, page_count, gone: Vec::new() };
+    /// With a segment of this many pages.
+    fn new(page_count: u32, refuses: Option<Refusal>) -> TestHost {
+        let segment = imori_store::manifest::ManifestEntry { segment: 0, page_count, gone: Vec::new() };
         TestHost {
             checkpointer: Checkpointer::new(4, (0, Lsn::NONE), Vec::new()),
-            payload_bytes_max: Cell::new(payload_bytes_max),
+            refuses: Cell::new(refuses),
+            manifests: RefCell::default(),
             checkpoints: RefCell::default(),
             discarded: RefCell::default(),
-            segments: Manifest { next_segment: 1, segments: vec![segment] },
+            segments: Manifest { next_segment: 1, segments: vec![segment], damage: None },
             now: Cell::default(),
             asked: Cell::default(),
         }
@@ -91,7 +94,7 @@ impl CheckpointHost for TestHost {
 
     fn append_checkpoint(&self, _: Lsn, payload: &[u8]) -> Option<Lsn> {
         self.asked.set(self.asked.get() + 1);
-        if payload.len() > self.payload_bytes_max.get() {
+        if self.refuses.get() == Some(Refusal::Checkpoint) {
             return None;
         }
         self.checkpoints.borrow_mut().push(Checkpoint::decode(payload).expect("the checkpointer wrote it"));
@@ -131,6 +134,24 @@ impl CheckpointHost for TestHost {
     fn manifest(&self) -> Manifest {
         self.segments.clone()
     }
+
+    fn write_manifest(&self, manifest: &Manifest) -> Option<ManifestMark> {
+        if self.refuses.get() == Some(Refusal::Manifest) {
+            return None;
+        }
+        self.manifests.borrow_mut().push(manifest.clone());
+        let generation = u32::try_from(self.manifests.borrow().len()).expect("there are few");
+        Some(ManifestMark { next_segment: manifest.next_segment, generation, end: 512, sum: 7 })
+    }
+
+    fn forget_manifests(&self) {}
+}
+
+/// What a host does not take.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Refusal {
+    Manifest,
+    Checkpoint,
 }
 
 /// Every second page from `first` on.
@@ -140,31 +161,36 @@ fn every_second(first: u32, count: usize) -> Vec<GonePage> {
 }
 
 #[test]
-fn pages_of_a_checkpoint_that_does_not_fit_go_with_the_next_one() {
-    let host = TestHost::new(4096, 100);
-    host.checkpointer.take_gone(every_second(0, CHECKPOINT_PAGES));
-    host.keep();
-    assert!(host.checkpoints.borrow().is_empty() && host.discarded.borrow().is_empty());
-    // The refused checkpoint is not retried at once.
-    assert_eq!(host.checkpointer.spared(), 0);
-    // Discarding the pages in between makes the ranges of gone pages shorter to encode.
-    host.checkpointer.take_gone(every_second(1, CHECKPOINT_PAGES));
-    host.keep();
-    let all: Vec<u32> = (0..2 * CHECKPOINT_PAGES as u32).collect();
-    assert_eq!(
-        host.checkpoints.borrow().iter().map(|last| &last.segments[0].gone).collect::<Vec<_>>(),
-        [&all]
-    );
-    let mut discarded: Vec<u32> = host.discarded.borrow().iter().map(|page| page.place.index).collect();
-    discarded.sort_unstable();
-    assert_eq!(discarded, all);
-    host.keep();
-    assert_eq!(host.checkpoints.borrow().len(), 1, "nothing is left to be said");
+fn pages_of_a_checkpoint_that_is_refused_go_with_the_next_one() {
+    for refusal in [Refusal::Manifest, Refusal::Checkpoint] {
+        let host = TestHost::new(4096, Some(refusal));
+        host.checkpointer.take_gone(every_second(0, CHECKPOINT_PAGES));
+        host.keep();
+        assert!(host.checkpoints.borrow().is_empty() && host.discarded.borrow().is_empty());
+        // It is not tried again and again.
+        assert_eq!(host.checkpointer.spared(), 0);
+        host.refuses.set(None);
+        host.checkpointer.take_gone(every_second(1, CHECKPOINT_PAGES));
+        host.keep();
+        let all: Vec<u32> = (0..2 * CHECKPOINT_PAGES as u32).collect();
+        let manifests = host.manifests.borrow();
+        assert_eq!(manifests.last().map(|last| &last.segments[0].gone), Some(&all));
+        let generation = u32::try_from(manifests.len()).expect("there are few");
+        let expected = ManifestPlace { generation, end: 512, sum: 7 };
+        let checkpoints = host.checkpoints.borrow();
+        assert_eq!(checkpoints.iter().map(|last| last.manifest).collect::<Vec<_>>(), [expected]);
+        let mut discarded: Vec<u32> = host.discarded.borrow().iter().map(|page| page.place.index).collect();
+        discarded.sort_unstable();
+        assert_eq!(discarded, all);
+        drop(checkpoints);
+        host.keep();
+        assert_eq!(host.checkpoints.borrow().len(), 1, "nothing is left to be said");
+    }
 }
 
 #[test]
-fn a_checkpoint_that_does_not_fit_is_made_again_after_a_pause() {
-    let (host, mut pauses) = (TestHost::new(4096, 0), Pauses::default());
+fn a_checkpoint_that_is_refused_is_made_again_after_a_pause() {
+    let (host, mut pauses) = (TestHost::new(4096, Some(Refusal::Checkpoint)), Pauses::default());
     for (now, asked) in [(0, 1), (1, 1), (CHECKPOINT_AGAIN.as_millis() as u64 - 1, 1), (1000, 2), (1001, 2)] {
         host.now.set(Time(now * 1000));
         // Each round has a reason for a checkpoint.

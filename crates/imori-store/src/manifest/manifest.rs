@@ -1,6 +1,8 @@
-//! The manifest of segments, which a checkpoint stores.
+//! The manifest of segments, which a checkpoint names.
 
-/// All durable segments at one moment. A checkpoint stores the manifest, and the next opening reads it.
+use std::fmt;
+
+/// All durable segments at one moment. The log of the manifest keeps it, and the next opening reads it.
 ///
 /// The manifest of a new store is empty: every segment counts as newer than the checkpoint.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -10,6 +12,29 @@ pub struct Manifest {
     pub next_segment: u32,
     /// Entries in order of segment number.
     pub segments: Vec<ManifestEntry>,
+    /// The damage, if not all of the manifest verifies. Then nobody knows which segments and pages are gone
+    /// beside those that are listed: all others count as needed.
+    pub damage: Option<ManifestDamage>,
+}
+
+/// The damage of a manifest.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ManifestDamage {
+    /// Name of the file.
+    pub name: String,
+    /// Offset of what does not verify; `None` if the file is missing.
+    pub at: Option<u64>,
+}
+
+impl fmt::Display for ManifestDamage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let ManifestDamage { name, at } = self;
+        match at {
+            Some(at) => write!(f, "damage in `{name}` at {at}")?,
+            None => write!(f, "damage: `{name}` is missing")?,
+        }
+        f.write_str(", which says what segments are needed: messages that were consumed may come back")
+    }
 }
 
 /// One segment.
@@ -41,7 +66,7 @@ impl Manifest {
     /// Whether a segment was already gone at the checkpoint.
     #[must_use]
     pub fn is_gone(&self, segment: u32) -> bool {
-        segment < self.next_segment && self.segment(segment).is_none()
+        segment < self.next_segment && self.damage.is_none() && self.segment(segment).is_none()
     }
 
     /// The segments with a needed page.
@@ -63,10 +88,14 @@ mod tests {
     #[test]
     fn what_is_older_and_not_listed_is_gone() {
         let listed = |segment| ManifestEntry { segment, page_count: 1, gone: Vec::new() };
-        let manifest = Manifest { next_segment: 9, segments: vec![listed(3), listed(7)] };
+        let segments = vec![listed(3), listed(7)];
+        let manifest = Manifest { next_segment: 9, segments, damage: None };
         for (segment, is_gone) in [(2, true), (3, false), (5, true), (7, false), (8, true), (9, false)] {
             assert_eq!(manifest.is_gone(segment), is_gone, "{segment}");
         }
         assert!(!Manifest::default().is_gone(0));
+        let damage = Some(ManifestDamage { name: String::from("manifest-0000000001"), at: None });
+        let damaged = Manifest { damage, ..manifest };
+        assert!((0..10).all(|segment| !damaged.is_gone(segment)), "nobody knows");
     }
 }
