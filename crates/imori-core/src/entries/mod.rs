@@ -5,8 +5,10 @@
 
 mod delayed;
 mod ready;
-mod page_keep;
 mod priority_lane;
+mod packed_pages;
+mod page_keep;
+mod page_part;
 mod run;
 mod entry;
 mod pages;
@@ -21,10 +23,11 @@ pub use journal_page::JournalRead;
 pub(crate) use journal_page::{Gathered, InJournal};
 pub(crate) use live_records::LiveRecords;
 pub(crate) use page_keep::PageKeep;
+pub(crate) use page_part::PagePart;
 pub(crate) use pages::{DuePlace, Page, Pages, delayed_position};
 pub use pages::{GonePage, PageFacts, PageId, PagePlace, PageSource, PurgedPage};
 pub(crate) use position::{first_position, restored_position};
-pub(crate) use priority_lane::{Front, Looked, PagePart, Part, Stand};
+pub(crate) use priority_lane::{Front, Looked, Part, Stand};
 pub use ranges::Ranges;
 pub(crate) use ready::Ready;
 pub(crate) use run::Run;

@@ -3,8 +3,8 @@
 use std::borrow::Cow;
 
 use super::entry::Entry;
+use super::page_part::PagePart;
 use super::pages::Page;
-use super::priority_lane::PagePart;
 use super::ranges::Ranges;
 
 /// Selects the entries of a page on disk that its queue still has.

@@ -15,8 +15,10 @@ use crate::time::Time;
 use super::journal_page::{JournalPage, JournalRead};
 use super::ranges::Ranges;
 
-/// The lowest position of delayed messages; from here on positions are due times. No record number is that
-/// high.
+/// Pages of a queue of which nobody looks whether they are at rest: so few take little memory.
+const PACK_FROM: usize = 4;
+
+/// The lowest position of delayed messages; positions above hold due times. No record has such a number.
 const DELAYED_FROM: u64 = 1 << 63;
 
 /// The due time of a delayed message, and the sequence number that it got on arrival.
@@ -31,7 +33,19 @@ pub(crate) fn delayed_position(due: Time) -> u64 {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PageId(std::num::NonZeroU32);
 
-/// The location of a page in the segments.
+impl PageId {
+    /// The page of this number, which is not 0.
+    pub(crate) fn of(number: u32) -> Option<PageId> {
+        std::num::NonZeroU32::new(number).map(PageId)
+    }
+
+    /// The number of the page.
+    pub(crate) fn number(self) -> u32 {
+        self.0.get()
+    }
+}
+
+/// Where a page is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PagePlace {
     /// The number of its segment.
@@ -121,17 +135,21 @@ pub(crate) struct Page {
     pub(crate) delayed: Option<Box<[DuePlace]>>,
     /// Records of the settled entries.
     settled: Ranges,
-    /// The highest record of a durable page.
-    last: Lsn,
-    /// Records of the entries that are not in memory, if the page is being written or has other entries
-    /// elsewhere.
+    /// The highest number of a record in it, of a durable page.
+    pub(crate) last: Lsn,
+    /// Records of its entries that are in no memory, where it is being written or others of its entries are elsewhere.
     apart: Option<Box<[Lsn]>>,
 }
 
 /// The pages of a queue.
 #[derive(Debug, Default)]
 pub(crate) struct Pages {
+    /// The pages that are not at rest; the others are packed in their lanes.
     all: HashMap<PageId, Page, FixedState>,
+    /// How many pages are packed.
+    packed: usize,
+    /// From how many pages on that are not packed it is worth looking which could be.
+    pack_from: usize,
     last: u32,
     /// Pages that were found in the journal, in order; some may have left it.
     in_journal: Vec<PageId>,
@@ -146,16 +164,48 @@ pub(crate) struct Pages {
 
 impl Pages {
     pub(crate) fn is_empty(&self) -> bool {
-        self.all.is_empty()
+        self.len() == 0
     }
 
     /// Whether there are no pages, and no page is left to be reported as gone.
     pub(crate) fn is_at_rest(&self) -> bool {
-        self.all.is_empty() && self.gone_untold == 0 && self.transient_gone.is_empty()
+        self.is_empty() && self.gone_untold == 0 && self.transient_gone.is_empty()
     }
 
     pub(crate) fn len(&self) -> usize {
-        self.all.len()
+        self.all.len() + self.packed
+    }
+
+    /// Tells whether there are so many pages that some may be at rest by now.
+    pub(crate) fn may_be_packed(&self) -> bool {
+        self.all.len() > self.pack_from.max(PACK_FROM)
+    }
+
+    /// Notes that all pages are packed that are at rest. Looking is worth it again once there are some more.
+    pub(crate) fn note_packed(&mut self) {
+        self.pack_from = self.all.len() + self.all.len() / 4 + PACK_FROM;
+        if self.all.capacity() > 4 * self.pack_from {
+            self.all.shrink_to(self.pack_from);
+        }
+    }
+
+    /// Takes a page out that is packed from now on, if it is at rest.
+    pub(crate) fn pack(&mut self, id: PageId, is_at_rest: impl FnOnce(&Page) -> bool) -> Option<Page> {
+        self.all.get(&id).filter(|page| is_at_rest(page))?;
+        self.packed += 1;
+        self.all.remove(&id)
+    }
+
+    /// Puts a page back that was packed.
+    pub(crate) fn unpack(&mut self, id: PageId, page: Page) {
+        self.packed -= 1;
+        self.all.insert(id, page);
+    }
+
+    /// Notes that a page goes that was packed.
+    pub(crate) fn forget_packed(&mut self, page: &Page) -> Option<GonePage> {
+        self.packed -= 1;
+        page.place.map(|place| GonePage { place, is_durable: page.is_durable })
     }
 
     pub(crate) fn get(&self, id: PageId) -> Option<&Page> {
@@ -444,8 +494,50 @@ impl Pages {
     }
 }
 
+#[cfg(test)]
+impl Pages {
+    /// Bytes of memory that the pages take that are not packed.
+    pub(crate) fn memory_used(&self) -> usize {
+        // A byte for each place of the table besides.
+        self.all.capacity() * 8 / 7 * (size_of::<(PageId, Page)>() + 1)
+    }
+}
+
 impl Page {
-    /// Whether the entry with this record is settled.
+    /// A page on disk of which nothing else is known: all of its entries are there alone, and needed.
+    pub(crate) fn at_rest(
+        place: PagePlace,
+        (is_durable, is_doubtful, priority): (bool, bool, u8),
+        live: u32,
+        first_sequence: Option<u64>,
+        last: Lsn,
+    ) -> Page {
+        Page {
+            place: Some(place),
+            in_journal: None,
+            is_durable,
+            is_failed: false,
+            holes: Ranges::default(),
+            is_doubtful,
+            priority,
+            live,
+            first_sequence,
+            delayed: None,
+            settled: Ranges::default(),
+            last,
+            apart: None,
+        }
+    }
+
+    /// How many entries it has, if nothing else is known of it than [`Page::at_rest`] takes.
+    pub(crate) fn len_at_rest(&self) -> Option<u32> {
+        let is_on_disk = self.place.is_some() && self.in_journal.is_none() && !self.is_failed;
+        let has_more = self.delayed.is_some() || self.apart.is_some();
+        let is_plain = is_on_disk && !has_more && self.settled.is_empty() && self.holes.is_empty();
+        is_plain.then_some(self.live)
+    }
+
+    /// Tells whether one of its entries is settled.
     pub(crate) fn is_settled(&self, lsn: Lsn) -> bool {
         self.settled.contains(lsn.0)
     }

@@ -8,10 +8,15 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use super::entry::Entry;
-use super::pages::{Page, PageId, PageSource, Pages};
+use super::packed_pages::{PackedPages, is_at_rest};
+use super::page_part::PagePart;
+use super::pages::{GonePage, Page, PageId, PageSource, Pages};
 use super::run::{Run, RunPlace};
 
-/// The ready messages of one priority.
+/// Pages that are unpacked at once where the front of a queue comes to them.
+const UNPACK_PAGES: usize = 4;
+
+/// Messages of one priority.
 #[derive(Debug, Default)]
 pub(crate) struct PriorityLane {
     /// Messages that were delivered and released. They precede the fresh ones, unless a consumer had selected
@@ -31,25 +36,8 @@ pub(crate) enum Part {
     Memory(Run),
     /// On disk alone, or about to be written.
     Page(PagePart),
-}
-
-/// Consecutive messages of a page.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct PagePart {
-    pub(crate) id: PageId,
-    /// The sequence number of the first message, if it is not the first of the page.
-    pub(crate) first: Option<u64>,
-    pub(crate) len: u32,
-    /// A lower bound of the sequence numbers.
-    pub(crate) start: u64,
-    /// An upper bound of the sequence numbers.
-    pub(crate) last: u64,
-    /// Estimated bytes that the messages occupied in memory.
-    pub(crate) memory: usize,
-    /// Bytes of the bodies; 0 if that is not known, as after a restart.
-    pub(crate) body_bytes: u64,
-    /// The page is being read.
-    pub(crate) is_asked: bool,
+    /// Pages at rest.
+    Packed(Box<PackedPages>),
 }
 
 /// Where a message in memory stands in its lane.
@@ -88,6 +76,7 @@ impl Part {
         match self {
             Part::Memory(run) => run.front().map_or(0, |entry| entry.envelope.sequence),
             Part::Page(part) => part.start,
+            Part::Packed(packed) => packed.start(),
         }
     }
 }
@@ -102,6 +91,7 @@ impl PriorityLane {
             None => true,
             Some(Part::Memory(run)) => run.front().is_none_or(|fresh| *sequence < fresh.envelope.sequence),
             Some(Part::Page(part)) => *sequence < part.start,
+            Some(Part::Packed(packed)) => *sequence < packed.start(),
         };
         is_first.then_some((*sequence, entry))
     }
@@ -112,7 +102,7 @@ impl PriorityLane {
         }
         match self.parts.front() {
             Some(Part::Memory(run)) => run.front().map_or(Front::Nothing, Front::Entry),
-            Some(Part::Page(_)) => Front::OnDisk,
+            Some(Part::Page(_) | Part::Packed(_)) => Front::OnDisk,
             None => Front::Nothing,
         }
     }
@@ -125,7 +115,7 @@ impl PriorityLane {
         }
         let entry = match self.parts.front_mut() {
             Some(Part::Memory(run)) => run.pop_front(),
-            Some(Part::Page(_)) => return Front::OnDisk,
+            Some(Part::Page(_) | Part::Packed(_)) => return Front::OnDisk,
             None => None,
         };
         self.drop_empty_front();
@@ -139,15 +129,20 @@ impl PriorityLane {
         for (at, part) in self.parts.iter().enumerate() {
             match part {
                 Part::Page(part) if part.last < mark => {}
-                Part::Page(part) => {
-                    while let Some((sequence, entry)) =
-                        released.next_if(|(sequence, _)| **sequence < part.start)
-                    {
+                Part::Packed(packed) if packed.last() < mark => {}
+                Part::Page(_) | Part::Packed(_) => {
+                    let (start, id) = match part {
+                        Part::Packed(packed) => (packed.start(), packed.page_from(mark)),
+                        Part::Page(part) => (part.start, Some(part.id)),
+                        Part::Memory(_) => continue,
+                    };
+                    let Some(id) = id else { continue };
+                    while let Some((sequence, entry)) = released.next_if(|(sequence, _)| **sequence < start) {
                         if look(entry) {
                             return Looked::Stopped(Stand::Released(*sequence));
                         }
                     }
-                    return Looked::OnDisk(part.id);
+                    return Looked::OnDisk(id);
                 }
                 Part::Memory(run) => {
                     for (place, fresh) in run.from(mark) {
@@ -190,7 +185,7 @@ impl PriorityLane {
     pub(crate) fn entry(&self, sequence: u64) -> Option<&Entry> {
         let mut runs = self.parts.iter().filter_map(|part| match part {
             Part::Memory(run) => Some(run),
-            Part::Page(_) => None,
+            Part::Page(_) | Part::Packed(_) => None,
         });
         self.released.get(&sequence).or_else(|| runs.find_map(|run| run.find(sequence)))
     }
@@ -203,7 +198,7 @@ impl PriorityLane {
         let mut parts = self.parts.iter_mut().enumerate();
         let (at, entry) = parts.find_map(|(at, part)| match part {
             Part::Memory(run) => Some((at, run.take_out(sequence)?)),
-            Part::Page(_) => None,
+            Part::Page(_) | Part::Packed(_) => None,
         })?;
         self.drop_empty(at);
         Some(entry)
@@ -238,6 +233,7 @@ impl PriorityLane {
             keep = keep.saturating_sub(match part {
                 Part::Memory(run) => run.memory(),
                 Part::Page(part) => part.memory,
+                Part::Packed(packed) => packed.memory(),
             });
         }
         (newest.memory().saturating_sub(keep), keep)
@@ -273,7 +269,11 @@ impl PriorityLane {
                     keep = keep.saturating_sub(part.memory);
                     self.parts.push_back(Part::Page(part));
                 }
-                // The only part may be empty.
+                Part::Packed(packed) => {
+                    keep = keep.saturating_sub(packed.memory());
+                    self.parts.push_back(Part::Packed(packed));
+                }
+                // It can be the only part, and empty.
                 Part::Memory(run) if at == newest && self.parts.is_empty() => {
                     self.parts.push_back(Part::Memory(run));
                 }
@@ -329,21 +329,93 @@ impl PriorityLane {
         self.parts.iter().position(|part| matches!(part, Part::Page(part) if part.id == id))
     }
 
-    /// Requests a page that is on disk alone and not being read yet, and the pages that follow it, `count` in
-    /// all.
+    /// Packs the pages that are at rest, behind those that are packed. The front unpacks what it comes to, and does not
+    /// leave it.
+    pub(crate) fn pack(&mut self, pages: &mut Pages) {
+        let last = self.parts.iter().rposition(|part| matches!(part, Part::Packed(_)));
+        let newest = self.parts.split_off(last.map_or(0, |last| last + 1));
+        for part in newest {
+            let packed = match &part {
+                Part::Page(part) => {
+                    pages.pack(part.id, |page| is_at_rest(page, part)).map(|page| (page, *part))
+                }
+                Part::Memory(_) | Part::Packed(_) => None,
+            };
+            let Some((page, part)) = packed else {
+                self.parts.push_back(part);
+                continue;
+            };
+            match self.parts.back_mut() {
+                Some(Part::Packed(packed)) if packed.takes(&page, &part) => packed.push(&page, &part),
+                _ => self.parts.push_back(Part::Packed(Box::new(PackedPages::begin(&page, &part)))),
+            }
+        }
+        if self.parts.capacity() > 4 * self.parts.len() {
+            self.parts.shrink_to(2 * self.parts.len());
+        }
+    }
+
+    /// Unpacks some pages of the packed ones that stand there, the first ones or those from this page on.
+    fn unpack(&mut self, at: usize, from: Option<PageId>, count: usize, pages: &mut Pages) {
+        let Some(Part::Packed(packed)) = self.parts.get_mut(at) else { return };
+        let before = from.map_or(0, |id| packed.iter().take_while(|(_, part)| part.id != id).count());
+        let front = packed.take_front(before);
+        let unpacked = packed.take_front(count);
+        let is_empty = packed.count() == 0;
+        let mut at = at;
+        let mut front = front.into_iter();
+        if let Some((page, part)) = front.next() {
+            let mut packed = PackedPages::begin(&page, &part);
+            front.for_each(|(page, part)| packed.push(&page, &part));
+            self.parts.insert(at, Part::Packed(Box::new(packed)));
+            at += 1;
+        }
+        for (page, part) in unpacked {
+            pages.unpack(part.id, page);
+            self.parts.insert(at, Part::Page(part));
+            at += 1;
+        }
+        if is_empty {
+            self.parts.remove(at);
+        }
+    }
+
+    /// Takes all packed pages out of their parts, as the queue is deleted.
+    pub(crate) fn take_packed(&mut self, pages: &mut Pages) -> Vec<GonePage> {
+        let mut gone = Vec::new();
+        for part in &mut self.parts {
+            if let Part::Packed(packed) = part {
+                let taken = packed.take_front(usize::MAX);
+                gone.extend(taken.iter().filter_map(|(page, _)| pages.forget_packed(page)));
+            }
+        }
+        gone
+    }
+
+    /// Where a page stands that may be packed.
+    fn find_packed(&self, id: PageId) -> Option<usize> {
+        let has = |packed: &PackedPages| packed.may_have(id) && packed.iter().any(|(_, part)| part.id == id);
+        self.parts.iter().position(|part| matches!(part, Part::Packed(packed) if has(packed)))
+    }
+
+    /// Asks for a page that is on disk alone and was not asked for, and for those that follow it, `count` in all.
     pub(crate) fn ask_for(
         &mut self,
         id: PageId,
         count: usize,
-        pages: &Pages,
+        pages: &mut Pages,
         asked: &mut Vec<(PageId, PageSource)>,
     ) {
+        if let Some(at) = self.find_packed(id) {
+            self.unpack(at, Some(id), count, pages);
+        }
         let Some(at) = self.find(id) else { return };
         if self.part(id).is_some_and(|part| part.is_asked) {
             return;
         }
-        for part in self.parts.iter_mut().skip(at).take(count) {
-            let Part::Page(part) = part else { return };
+        for at in at..at + count {
+            self.unpack(at, None, count, pages);
+            let Some(Part::Page(part)) = self.parts.get_mut(at) else { return };
             let Some(source) = pages.get(part.id).and_then(Page::source) else { return };
             if !part.is_asked {
                 part.is_asked = true;
@@ -352,15 +424,17 @@ impl PriorityLane {
         }
     }
 
-    /// Requests the pages at the front, until `goal` bytes are in memory there or being read.
-    pub(crate) fn ask(&mut self, goal: usize, pages: &Pages, asked: &mut Vec<(PageId, PageSource)>) {
-        let mut ahead = 0;
-        for part in &mut self.parts {
-            if ahead >= goal {
-                return;
-            }
+    /// Asks for the pages at the front until so many bytes are or will be in memory there.
+    pub(crate) fn ask(&mut self, goal: usize, pages: &mut Pages, asked: &mut Vec<(PageId, PageSource)>) {
+        let (mut ahead, mut at) = (0, 0);
+        while ahead < goal {
+            self.unpack(at, None, UNPACK_PAGES, pages);
+            let Some(part) = self.parts.get_mut(at) else { return };
+            at += 1;
             match part {
                 Part::Memory(run) => ahead += run.memory(),
+                // Nothing is left of it.
+                Part::Packed(_) => {}
                 Part::Page(part) => {
                     // A page that is being written can be read afterwards.
                     if !part.is_asked {
@@ -396,7 +470,95 @@ impl PriorityLane {
 mod tests {
     use super::*;
     use crate::confirm::Lsn;
+    use crate::entries::{PageFacts, PagePlace, Ranges};
+    use crate::id::DurableQueueId;
+    use crate::limits::PAGE_BYTES_GOAL;
     use crate::queue::entry;
+
+    /// A lane of this many pages, 64 in a segment, of which each `step`-th is its own.
+    fn long_lane(page_count: u32, step: u32) -> (PriorityLane, Pages) {
+        let (mut lane, mut pages) = (PriorityLane::default(), Pages::default());
+        let (mut next, mut lsn) = (1, 1);
+        for at in 0..page_count {
+            let (len, number) = (250 + at % 13, at * step);
+            lsn += u64::from(len * step);
+            let facts = PageFacts {
+                queue: DurableQueueId(1),
+                priority: 0,
+                place: PagePlace { segment: number / 64, index: number % 64 },
+                count: len,
+                first: Lsn(lsn),
+                last: Lsn(lsn + u64::from(len)),
+                first_position: lsn << 8,
+                last_position: (lsn + u64::from(len)) << 8,
+            };
+            let id = pages.restore(&facts, len, Ranges::default(), false);
+            let (start, last) = (next, next + u64::from(len) - 1);
+            next = last + 1;
+            let (memory, body_bytes) = (PAGE_BYTES_GOAL, 230_000 + u64::from(at % 999));
+            let part = PagePart { id, first: None, len, start, last, memory, body_bytes, is_asked: false };
+            lane.parts.push_back(Part::Page(part));
+            if pages.may_be_packed() {
+                lane.pack(&mut pages);
+                pages.note_packed();
+            }
+        }
+        (lane, pages)
+    }
+
+    #[test]
+    fn the_pages_of_a_terabyte_take_45_mib() {
+        /// Pages of 256 KiB in a TiB, and how many of them are made here.
+        const PAGES: u64 = 4 << 20;
+        const MADE: u64 = PAGES / 8;
+        // All are of one queue; or each segment has pages of many queues.
+        for step in [1, 9] {
+            let (lane, pages) = long_lane(u32::try_from(MADE).expect("it is"), step);
+            let packed = lane.parts.iter().map(|part| match part {
+                Part::Packed(packed) => packed.memory_used(),
+                Part::Page(_) | Part::Memory(_) => 0,
+            });
+            let parts = lane.parts.capacity() * size_of::<Part>();
+            let bytes = (parts + packed.sum::<usize>() + pages.memory_used()) as u64;
+            let of_all = bytes * (PAGES / MADE);
+            assert_eq!(pages.len() as u64, MADE);
+            assert!(of_all <= 45 << 20, "{of_all} bytes, {} a page", bytes / MADE);
+        }
+    }
+
+    #[test]
+    fn packed_pages_are_asked_for_in_their_order_from_any_of_them() {
+        let (mut lane, mut pages) = long_lane(600, 1);
+        let packed = lane.parts.iter().filter(|part| matches!(part, Part::Packed(_))).count();
+        assert!((3..8).contains(&packed) && lane.parts.len() < 16, "{packed} of {}", lane.parts.len());
+        let mut asked = Vec::new();
+        lane.ask(3 * PAGE_BYTES_GOAL, &mut pages, &mut asked);
+        let place = |number: u32| PageSource::Segment(PagePlace { segment: number / 64, index: number % 64 });
+        let places =
+            |asked: &[(PageId, PageSource)]| asked.iter().map(|(_, place)| place.clone()).collect::<Vec<_>>();
+        assert_eq!(places(&asked), [0, 1, 2].map(place));
+        // The second is asked for, and those that follow it are from there on.
+        for (from, expected) in
+            [(1, vec![]), (3, vec![3, 4, 5, 6]), (254, vec![254, 255, 256, 257]), (256, vec![])]
+        {
+            let mut asked = Vec::new();
+            lane.ask_for(PageId::of(from + 1).expect("it is"), 4, &mut pages, &mut asked);
+            assert_eq!(places(&asked), expected.into_iter().map(place).collect::<Vec<_>>(), "from {from}");
+        }
+        let Looked::OnDisk(id) = lane.look_from(100_000, |_| panic!("none is in memory")) else {
+            panic!("it is on disk")
+        };
+        let starts = lane.parts.iter().map(Part::start).collect::<Vec<_>>();
+        assert!(starts.is_sorted(), "{starts:?}");
+        let mut asked = Vec::new();
+        lane.ask_for(id, 1, &mut pages, &mut asked);
+        let part = lane.part(id).expect("it is unpacked");
+        assert!((part.start..=part.last).contains(&100_000) && asked.len() == 1, "{part:?}");
+        assert_eq!(pages.len(), 600);
+        let gone = lane.take_packed(&mut pages).len();
+        assert_eq!(gone + pages.take_all().len(), 600);
+        assert!(pages.is_empty() && lane.take_packed(&mut pages).is_empty());
+    }
 
     #[test]
     fn what_stays_at_the_front_stays_of_the_oldest() {

@@ -1,8 +1,9 @@
 //! The ready messages of a queue, in order, in memory or on disk.
 
 use super::entry::Entry;
-use super::pages::{PageId, PageSource, Pages};
-use super::priority_lane::{Front, PagePart, Part, PriorityLane, Stand};
+use super::page_part::PagePart;
+use super::pages::{GonePage, PageId, PageSource, Pages};
+use super::priority_lane::{Front, Part, PriorityLane, Stand};
 use super::run::Run;
 
 /// Ready messages: the highest priority first, then by sequence number.
@@ -151,7 +152,7 @@ impl Ready {
         &mut self,
         (priority, id): (u8, PageId),
         count: usize,
-        pages: &Pages,
+        pages: &mut Pages,
         asked: &mut Vec<(PageId, PageSource)>,
     ) {
         if let Some(lane) = self.lane(priority) {
@@ -190,9 +191,9 @@ impl Ready {
         self.memory -= change.1;
     }
 
-    /// Requests the pages to read: `ahead` bytes of the highest priority that has messages, and the first
-    /// page of each other priority.
-    pub(crate) fn ask(&mut self, ahead: usize, pages: &Pages) -> Vec<(PageId, PageSource)> {
+    /// Returns the pages to read: as much as is read ahead of the highest priority that has any messages, and the
+    /// front of the others.
+    pub(crate) fn ask(&mut self, ahead: usize, pages: &mut Pages) -> Vec<(PageId, PageSource)> {
         let mut asked = Vec::new();
         let mut goal = ahead;
         for lane in self.lanes.iter_mut().filter(|lane| !matches!(lane.front(), Front::Nothing)) {
@@ -200,6 +201,20 @@ impl Ready {
             goal = 1;
         }
         asked
+    }
+
+    /// Packs the pages that are at rest, where there are so many that it is worth it.
+    pub(crate) fn pack(&mut self, pages: &mut Pages) {
+        if !pages.may_be_packed() {
+            return;
+        }
+        self.lanes.iter_mut().for_each(|lane| lane.pack(pages));
+        pages.note_packed();
+    }
+
+    /// Takes all packed pages out, as the queue is deleted.
+    pub(crate) fn take_packed(&mut self, pages: &mut Pages) -> Vec<GonePage> {
+        self.lanes.iter_mut().flat_map(|lane| lane.take_packed(pages)).collect()
     }
 
     /// The part of a page that is on disk alone.
@@ -239,6 +254,8 @@ impl Ready {
                 self.len += page.len as usize;
                 self.body_bytes += page.body_bytes;
             }
+            // Pages are packed where they stand.
+            Part::Packed(_) => {}
         }
         let Some(lane) = self.lane(priority) else { return };
         match part {

@@ -75,6 +75,7 @@ impl Queue {
                     let part =
                         PagePart { id, first: None, len: live, start, last, memory, body_bytes, is_asked };
                     self.ready.restore(priority, Part::Page(part));
+                    self.ready.pack(&mut self.pages);
                 }
                 Found::Entry(mut entry) => {
                     let sequence = self.next_sequence;

@@ -36,15 +36,16 @@ impl Queue {
             }
         }
         if !self.pages.is_empty() {
-            let mut asked = self.ready.ask(share / 8, &self.pages);
+            let mut asked = self.ready.ask(share / 8, &mut self.pages);
             for sought in std::mem::take(&mut self.sought) {
                 self.has_sought = true;
-                self.ready.ask_for(sought, SEEK_PAGES, &self.pages, &mut asked);
+                self.ready.ask_for(sought, SEEK_PAGES, &mut self.pages, &mut asked);
             }
             asked.append(&mut self.ask_delayed(share));
             if !asked.is_empty() {
                 work.push(PageWork::Read(asked));
             }
+            self.ready.pack(&mut self.pages);
         }
         let gone = self.pages.take_transient_gone();
         if !gone.is_empty() {
@@ -274,7 +275,7 @@ impl Queue {
                             spill.visit(entry);
                         }
                     }
-                    Part::Page(_) => spill.open = None,
+                    Part::Page(_) | Part::Packed(_) => spill.open = None,
                 }
             }
             spill.open = None;
@@ -317,7 +318,9 @@ impl Queue {
 
     /// Gives up all pages, because the queue is deleted.
     pub fn take_pages(&mut self) -> Vec<GonePage> {
-        self.pages.take_all()
+        let mut all = self.ready.take_packed(&mut self.pages);
+        all.append(&mut self.pages.take_all());
+        all
     }
 
     /// Number of pages.

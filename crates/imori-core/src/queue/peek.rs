@@ -4,7 +4,7 @@
 //! of its entries the queue still has, so that the caller reads it without the lock.
 
 use super::queue::Queue;
-use crate::entries::{Entry, PageKeep, PagePart, PageSource, Part};
+use crate::entries::{Entry, Page, PageKeep, PagePart, PageSource, Part};
 
 /// A part of the messages that a peek found, in the order of delivery.
 #[derive(Debug)]
@@ -68,17 +68,34 @@ impl Queue {
                     Part::Memory(run) if skip >= run.len() => skip -= run.len(),
                     Part::Memory(run) => peek.take(run.iter(), &mut skip, &mut count),
                     Part::Page(part) if skip >= part.len as usize => skip -= part.len as usize,
-                    Part::Page(part) => match self.peek_page(part, skip, count) {
-                        Some(page) => {
+                    Part::Page(part) => {
+                        match self.pages.get(part.id).and_then(|page| peek_page(page, part, skip, count)) {
+                            Some(page) => {
+                                count -= count.min(part.len as usize - skip);
+                                skip = 0;
+                                peek.parts.push(PeekPart::Page(page));
+                            }
+                            None => {
+                                peek.is_being_written = true;
+                                return peek;
+                            }
+                        }
+                    }
+                    Part::Packed(packed) if skip >= packed.len() as usize => skip -= packed.len() as usize,
+                    Part::Packed(packed) => {
+                        for (page, part) in packed.iter() {
+                            if skip >= part.len as usize {
+                                skip -= part.len as usize;
+                                continue;
+                            }
+                            peek.parts.extend(peek_page(&page, &part, skip, count).map(PeekPart::Page));
                             count -= count.min(part.len as usize - skip);
                             skip = 0;
-                            peek.parts.push(PeekPart::Page(page));
+                            if count == 0 {
+                                return peek;
+                            }
                         }
-                        None => {
-                            peek.is_being_written = true;
-                            return peek;
-                        }
-                    },
+                    }
                 }
             }
             peek.take(released, &mut skip, &mut count);
@@ -86,13 +103,7 @@ impl Queue {
         peek
     }
 
-    fn peek_page(&self, part: &PagePart, skip: usize, count: usize) -> Option<PeekPage> {
-        let page = self.pages.get(part.id)?;
-        Some(PeekPage { source: page.source()?, keep: PageKeep::of(page, part).into_owned(), skip, count })
-    }
-
-    /// Applies the deliveries before the last start to an entry that was read from a page, but not taken into
-    /// memory.
+    /// Tells an entry, which was read from a page and not taken in, how often it failed before the last start.
     pub fn recall(&self, entry: &mut Entry) {
         if let Some(count) = self.counts.get(&entry.envelope.lsn) {
             count.apply_to(&mut entry.envelope);
@@ -103,6 +114,10 @@ impl Queue {
     pub(crate) fn waiting(&self, priority: u8, sequence: u64) -> Option<&Entry> {
         self.ready.find(priority, sequence)
     }
+}
+
+fn peek_page(page: &Page, part: &PagePart, skip: usize, count: usize) -> Option<PeekPage> {
+    Some(PeekPage { source: page.source()?, keep: PageKeep::of(page, part).into_owned(), skip, count })
 }
 
 impl Peek {

@@ -23,6 +23,12 @@ impl Queue {
                 match part {
                     Part::Memory(run) => entries.extend(run.into_entries()),
                     Part::Page(part) => self.purge_part(&part, effects),
+                    Part::Packed(mut packed) => {
+                        for (page, part) in packed.take_front(usize::MAX) {
+                            self.pages.unpack(part.id, page);
+                            self.purge_part(&part, effects);
+                        }
+                    }
                 }
             }
             for entry in entries {

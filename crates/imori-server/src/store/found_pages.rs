@@ -1,7 +1,5 @@
 //! The pages found when the store is opened, and what recovery reads of them.
 
-use std::collections::BTreeMap;
-
 use imori_core::confirm::Lsn;
 use imori_core::id::DurableQueueId;
 use imori_core::name::Name;
@@ -10,19 +8,17 @@ use imori_core::restore::Restore;
 use imori_store::disk::RealDisk;
 use imori_store::folder::StoreFolder;
 use imori_store::manifest::{ManifestLog, ManifestSettings};
-use imori_store::segment::{DamagedPage, PageFacts, SegmentSettings, Segments, Tables};
+use imori_store::segment::{DamagedPage, SegmentSettings, Segments, Tables};
 use tracing::{info, warn};
 
 use super::damages::Damages;
 use super::page_facts::{manifest_mark, page_facts, page_ref};
 use super::store_error::StoreError;
 
-/// The opened segments, and the pages in them.
+/// The segments, opened. The facts of their pages are read again and again: all together are too many for memory.
 pub(super) struct FoundPages {
     pub(super) segments: Segments<RealDisk>,
     pub(super) manifest_log: ManifestLog<RealDisk>,
-    /// The pages that somebody needs.
-    pages: Vec<PageFacts>,
 }
 
 impl FoundPages {
@@ -39,7 +35,7 @@ impl FoundPages {
         let log = ManifestLog::open(folder.segments(), &manifest_settings, manifest_mark(checkpoint));
         let (manifest_log, manifest) = log.map_err(|error| StoreError::Segments(error.into()))?;
         let opened = Segments::with_tables(folder.segments(), settings, tables, &manifest);
-        let (segments, pages, mut report) = opened
+        let (segments, mut report) = opened
             .map_err(|error| StoreError::Segments(error.naming_owners(|owner| name(restore, owner))))?;
         report.name_owners(|owner| name(restore, owner));
         if report.is_damaged() {
@@ -52,24 +48,24 @@ impl FoundPages {
         } else {
             info!(%report, "the segments are read");
         }
-        Ok(FoundPages { segments, manifest_log, pages })
+        Ok(FoundPages { segments, manifest_log })
     }
 
-    /// Passes the pages to the restore.
-    pub(super) fn tell(&self, restore: &mut Restore) {
-        self.pages.iter().for_each(|facts| restore.page(page_facts(facts)));
+    /// Says which there are.
+    pub(super) fn tell(&self, restore: &mut Restore) -> Result<(), StoreError> {
+        let read = self.segments.each_page(|facts| restore.page(page_facts(facts)));
+        read.map_err(|error| StoreError::Segments(error.into()))
     }
 
     /// Reads the pages that hold delayed messages, because those wait in memory.
     pub(super) fn tell_delayed(&self, restore: &mut Restore, damages: &Damages) -> Result<(), StoreError> {
-        let owners: BTreeMap<_, _> = self.pages.iter().map(|facts| (facts.page, facts.owner)).collect();
         for place in restore.delayed_pages() {
             let page = self.segments.read(page_ref(place));
             // An unreadable page stays in place for the next start.
             let page = page.inspect_err(|error| warn!(%error, "delayed messages of a page are withheld"));
             let Ok(page) = page else { continue };
             if let Some(damage) = page.damage {
-                let owner = owners.get(&page_ref(place)).copied().unwrap_or_default();
+                let owner = self.segments.facts(page_ref(place)).map_or(0, |facts| facts.owner);
                 let (owner_name, file) = (name(restore, owner), self.segments.file_name(page_ref(place)));
                 let damage = DamagedPage { name: file, owner, owner_name, is_gone: false, damage };
                 warn!(%damage, "delayed messages are lost; `imori store dump` shows what there is");

@@ -114,7 +114,7 @@ pub(crate) fn open(opening: Opening<'_>) -> Result<OpenedStore, StoreError> {
         false => (found.segments.manifest().next_segment, Lsn(opened.recovered.next.0)),
     };
     restore.checkpoint(checkpoint);
-    found.tell(&mut restore);
+    found.tell(&mut restore)?;
     each(&opened, RecordType::Settle, |_, payload| restore.settle(payload))?;
     each(&opened, RecordType::Purge, |_, payload| restore.purge(payload))?;
     each(&opened, RecordType::Count, |_, payload| restore.count(payload))?;

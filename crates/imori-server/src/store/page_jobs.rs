@@ -94,7 +94,10 @@ pub trait PageHost {
         warn!(%damage, "a page is damaged; what verifies is served");
     }
 
-    /// Ends the broker because its disk failed.
+    /// Tells of a page that no row leads to any more.
+    fn tell_lost(&self, _queue: QueueId, _page: PageRef) {}
+
+    /// Ends the broker, whose disk failed.
     fn fail(&self, error: &io::Error);
 
     /// Sends news to the queue's cell.
@@ -175,7 +178,13 @@ pub(super) fn read<H: PageHost>(host: &H, queue: QueueId, source: &PageSource) -
 
 fn read_segment<H: PageHost>(host: &H, queue: QueueId, place: PagePlace) -> Option<Vec<Entry>> {
     let page = host.read_page(page_ref(place));
-    let page = page.inspect_err(|error| warn!(%error, "messages of a page wait for the next start")).ok()?;
+    let page = page.inspect_err(|error| {
+        warn!(%error, "messages of a page wait for the next start");
+        if let PageError::Lost(page) = error {
+            host.tell_lost(queue, *page);
+        }
+    });
+    let page = page.ok()?;
     page.damage.iter().for_each(|damage| host.tell_damage(queue, damage));
     let decode = |entry: PageEntry| {
         let lsn = Lsn(entry.lsn.0);

@@ -242,6 +242,14 @@ impl PageHost for PageThreads {
         self.damages.note([damage.to_string()]);
     }
 
+    fn tell_lost(&self, queue: QueueId, page: PageRef) {
+        let (index, name) = (page.index(), self.segments.file_name(page));
+        let owner = self.names.get().and_then(|names| names(queue)).unwrap_or_default();
+        let finding =
+            format!("damage in front of `{name}`: page {index}, of the queue `{owner}`, is lost as a whole");
+        self.damages.note([finding]);
+    }
+
     fn fail(&self, error: &io::Error) {
         self.failure.tell("segments", error);
     }

@@ -88,7 +88,9 @@ impl Store {
         let (manifest_log, manifest) = opened.map_err(|error| error.to_string())?;
         let known = if bug == Some(Bug::ManifestUnread) { Manifest::default() } else { manifest };
         let opened = Segments::with_tables(device, &Store::segment_settings(), tables, &known);
-        let (segments, pages, report) = opened.map_err(|error| error.to_string())?;
+        let (segments, report) = opened.map_err(|error| error.to_string())?;
+        let mut pages = Vec::new();
+        segments.each_page(|facts| pages.push(*facts)).map_err(|error| error.to_string())?;
         if report.is_damaged() {
             return Err(report.to_string());
         }

@@ -127,7 +127,7 @@ impl Workload {
         let workload = if has_dead_letters { workload.with_dead_letters(random) } else { workload };
         let has_room = !random.chance(1, 6);
         Workload {
-            checkpoint_bytes_max: if has_room { usize::MAX } else { random.between(10, 100) },
+            checkpoint_bytes_max: if has_room { usize::MAX } else { random.between(12, 24) },
             ..workload
         }
     }

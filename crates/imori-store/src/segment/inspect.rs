@@ -4,6 +4,7 @@ use std::io;
 
 use crate::disk::{self, Disk, DiskFile};
 use crate::limits::{PAGE_ALIGN_BYTES, SEGMENT_HEAD_BYTES, SEGMENT_PAGES_MAX};
+use crate::lsn::Lsn;
 use crate::planted::Fault;
 
 use super::file::{self, FileKind};
@@ -12,14 +13,20 @@ use super::open_error::SegmentOpenError;
 use super::page::{self, PageDamage};
 use super::report::{DamagedPage, DamagedSegment};
 use super::row::{PageRef, ROW_BYTES, Row, RowPlacement};
+use super::segment::Rows;
 use super::settings::SegmentSettings;
 use crate::manifest::ManifestEntry;
 
 /// The findings in one file.
 #[derive(Debug)]
 pub(super) struct TableInspection {
-    /// Rows by index; `None` if neither row of a page verifies, or the page is gone.
+    /// Rows by index; `None` where neither row of a page verifies, or the page is gone. Of a whole segment they are
+    /// [left on disk](TableInspection::leave_rows).
     pub(super) rows: Vec<Option<Row>>,
+    /// Number of rows that are left on disk.
+    left: Option<u16>,
+    /// The highest number of a record in any page.
+    pub(super) last: Option<Lsn>,
     lost: Vec<u32>,
     /// Damage inside pages, with each page's owner; known only if the whole file was read.
     hurt: Vec<(u64, PageDamage)>,
@@ -31,11 +38,28 @@ impl TableInspection {
     fn new(header: Option<SegmentHeader>, rows: Vec<Option<Row>>, is_whole: bool) -> TableInspection {
         let lost = (0..).zip(&rows).filter(|(_, row)| row.is_none()).map(|(index, _)| index).collect();
         let has_lost_count = header.is_none() && rows.iter().all(Option::is_none);
-        TableInspection { rows, lost, hurt: Vec::new(), is_whole, has_lost_count }
+        let last = rows.iter().flatten().map(|row| row.facts.last).max();
+        TableInspection { rows, left: None, last, lost, hurt: Vec::new(), is_whole, has_lost_count }
+    }
+
+    /// Forgets the rows of a segment whose table verifies: they can be read again.
+    pub(super) fn leave_rows(self) -> TableInspection {
+        match u16::try_from(self.rows.len()) {
+            Ok(count) if self.is_whole => TableInspection { rows: Vec::new(), left: Some(count), ..self },
+            _ => self,
+        }
+    }
+
+    /// The rows, or how many are left on disk.
+    pub(super) fn into_rows(self) -> Rows {
+        self.left.map_or(Rows::Found(self.rows), Rows::InTable)
     }
 
     /// Applies the manifest: how many pages there were, and which are no longer needed.
     pub(super) fn know(&mut self, listed: &ManifestEntry) {
+        if self.left.is_some() {
+            return;
+        }
         self.rows.resize(self.rows.len().max(listed.page_count as usize), None);
         self.has_lost_count = false;
         let lost = (0..).zip(&self.rows).filter(|(_, row)| row.is_none()).map(|(index, _)| index);
@@ -98,7 +122,24 @@ pub(super) fn inspect<D: Disk>(
     Ok(TableInspection { hurt, ..TableInspection::new(header, rows, is_whole) })
 }
 
-/// Damage inside the pages of a file that was read whole.
+/// Finds the rows of a segment of this many pages whose table does not verify any more, as far as they are there.
+pub(super) fn find_rows(
+    file: &impl DiskFile,
+    settings: &SegmentSettings,
+    segment: u32,
+    page_count: u16,
+) -> io::Result<Vec<Option<Row>>> {
+    let bytes = disk::read_all(file)?;
+    let head = bytes.get(..file::table_end(usize::from(page_count))).unwrap_or(&bytes);
+    let mut rows = table(head, settings, segment, Some(u32::from(page_count)));
+    if !settings.seal.planted.has(Fault::TableNotSalvaged) {
+        salvage(&bytes, settings, segment, &mut rows);
+    }
+    rows.truncate(usize::from(page_count));
+    Ok(rows)
+}
+
+/// The damage inside of pages of a file that was read whole.
 fn hurt_in(bytes: &[u8], settings: &SegmentSettings, rows: &[Option<Row>]) -> Vec<(u64, PageDamage)> {
     let damage = |row: &Row| {
         let damage = page::decode_lsns(bytes_of(bytes, row), row, settings.seal).damage;

@@ -4,6 +4,7 @@
 //! memory. A segment is written under a temporary name, synced and renamed, and removed once no page is needed.
 //! Entries are not interpreted.
 
+mod reader;
 mod segments;
 mod verify;
 mod walk;
@@ -27,9 +28,10 @@ pub use self::file::Durability;
 pub use self::header::{SegmentHeader, SegmentHeaderError};
 pub use self::open_error::SegmentOpenError;
 pub use self::page::{EntryLocation, NewPage, Page, PageDamage, PageEntry, decode, encode, entry_bytes};
+pub use self::reader::PageError;
 pub use self::report::{AbsentSegment, DamagedPage, DamagedSegment, SegmentReport};
 pub use self::row::{PageFacts, PageRef, PageTimes, ROW_BYTES, Row, RowPlacement, SubjectDigest};
-pub use self::segments::{PageError, SegmentWriter, Segments};
+pub use self::segments::{SegmentWriter, Segments};
 pub use self::settings::SegmentSettings;
 pub use self::tables::Tables;
 pub use self::verify::{SegmentsInspection, verify};

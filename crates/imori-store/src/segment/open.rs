@@ -65,7 +65,8 @@ pub(crate) fn find<D: Disk>(
             report.damaged.push(inspection.report(&name));
             report.pages.append(&mut inspection.damaged_pages(&name));
         }
-        let segment = Segment::new(kind, inspection.rows);
+        let gone = manifest.segment(number).map_or(&[][..], |listed| &listed.gone);
+        let segment = Segment::new(kind, inspection.into_rows(), gone);
         if segment.is_gone() && kind != FileKind::Damaged {
             report.gone += 1;
             removed.push(name);
@@ -74,7 +75,7 @@ pub(crate) fn find<D: Disk>(
         found.segments.entry(number).or_insert(segment);
     }
     report.segment_count = found.segments.len();
-    report.page_count = found.segments.values().map(|segment| segment.facts().count()).sum();
+    report.page_count = found.segments.values().map(Segment::live).sum();
     report.manifest.clone_from(&manifest.damage);
     report.absent = absent(manifest, |number| found.segments.contains_key(&number));
     report.took = tables.took + begin.elapsed();

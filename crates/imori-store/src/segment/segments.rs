@@ -1,81 +1,65 @@
 //! All segments of a store: one thread writes and discards, any thread reads.
 //!
-//! No lock is held while the disk works. Files stay open after a read, and pages in memory, up to limits: many
-//! cursors on one segment open it once and read a page once. Absent: which page to read or write, and
-//! compaction. Space between needed pages is given back by holes instead.
+//! No lock is held while the disk works. A segment in memory is little more than a bit for each page.
+//! Absent: which page to read or write, and compaction. Space between needed pages is given back by holes
+//! instead.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use bytes::Bytes;
 
-use crate::disk::{self, Disk, DiskFile};
-use crate::limits::{PAGE_CACHE_BYTES_MAX, PAGE_CACHE_PAGE_BYTES_MAX, SEGMENT_FILES_OPEN_MAX};
-use crate::lsn::Lsn;
+use crate::disk::{Disk, DiskFile};
+use crate::limits::{PAGE_CACHE_BYTES_MAX, SEGMENT_FILES_OPEN_MAX};
 use crate::planted::Fault;
 
 use super::file::{self, Durability, FileKind, SegmentFileWriter};
-use super::inspect;
 use super::open::{self, FoundSegments};
 use super::open_error::SegmentOpenError;
-use super::page::{self, NewPage, Page};
+use super::page::NewPage;
 use super::report::SegmentReport;
 use super::row::{PageFacts, PageRef, Row};
-use super::segment::Segment;
+use super::segment::{self, Rows, Segment};
 use super::settings::SegmentSettings;
 use super::tables::Tables;
 use crate::cache::Cache;
 use crate::manifest::Manifest;
 
-/// Why a page cannot be read.
-#[derive(Debug)]
-pub enum PageError {
-    /// The disk returned an error.
-    Disk(io::Error),
-    /// The page was discarded, or never written.
-    Gone(PageRef),
-}
-
-impl fmt::Display for PageError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            PageError::Disk(error) => write!(f, "a page cannot be read: {error}; check the disk"),
-            PageError::Gone(page) => {
-                write!(f, "page `{}` of segment `{}` is gone", page.index(), page.segment())
-            }
-        }
-    }
-}
-
-impl std::error::Error for PageError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            PageError::Disk(error) => Some(error),
-            PageError::Gone(_) => None,
-        }
-    }
-}
-
 /// The segments of a store.
 #[derive(Debug)]
 pub struct Segments<D: Disk> {
-    disk: D,
-    settings: SegmentSettings,
+    pub(super) disk: D,
+    pub(super) settings: SegmentSettings,
     state: Mutex<State<D::File>>,
 }
 
 #[derive(Debug)]
-struct State<F> {
-    segments: BTreeMap<u32, Segment>,
+pub(super) struct State<F> {
+    pub(super) segments: BTreeMap<u32, Segment>,
     next: u32,
     /// Segments being written.
     under_way: BTreeSet<u32>,
     /// Files that stay open, by the numbers of their segments. Each segment is still there.
-    files: Cache<u32, Arc<F>>,
-    /// Pages that verified as a whole.
-    pages: Cache<PageRef, Bytes>,
+    pub(super) files: Cache<u32, Arc<F>>,
+    pub(super) cache: Cache<Key, Cached>,
+}
+
+/// What is kept in memory of a segment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Key {
+    /// Some rows of its table, by segment and place in the table.
+    Rows(u32, u32),
+    /// A page.
+    Page(PageRef),
+}
+
+#[derive(Debug, Clone)]
+pub(super) enum Cached {
+    /// The bytes of rows, each of which verifies or not.
+    Rows(Bytes),
+    /// A page that verified as a whole, with its row.
+    Page(Row, Bytes),
 }
 
 /// A segment being written.
@@ -90,15 +74,19 @@ pub struct SegmentWriter<F> {
 impl<D: Disk> Segments<D> {
     /// Opens the segments of a folder with the last manifest, and returns the needed pages.
     ///
-    /// Removes unfinished, transient and gone segments, and does not read pages. A record may be in the pages of two
-    /// segments if a write of it failed or was interrupted.
+    /// Unfinished, transient and gone segments are removed. Pages are not read. A record may be in the pages
+    /// of two segments, if its write failed or was cut off. The facts of all pages are in memory together:
+    /// [`Segments::with_tables`] and [`Segments::each_page`] do without.
     pub fn open(
         disk: D,
         settings: &SegmentSettings,
         manifest: &Manifest,
     ) -> Result<(Segments<D>, Vec<PageFacts>, SegmentReport), SegmentOpenError> {
         let tables = Tables::read(&disk, settings)?;
-        Segments::with_tables(disk, settings, tables, manifest)
+        let (segments, report) = Segments::with_tables(disk, settings, tables, manifest)?;
+        let mut facts = Vec::with_capacity(report.page_count);
+        segments.each_page(|page| facts.push(*page))?;
+        Ok((segments, facts, report))
     }
 
     /// Opens segments from tables that were already read.
@@ -107,12 +95,11 @@ impl<D: Disk> Segments<D> {
         settings: &SegmentSettings,
         tables: Tables,
         manifest: &Manifest,
-    ) -> Result<(Segments<D>, Vec<PageFacts>, SegmentReport), SegmentOpenError> {
+    ) -> Result<(Segments<D>, SegmentReport), SegmentOpenError> {
         let FoundSegments { segments, next, report } = open::find(&disk, settings, tables, manifest)?;
-        let facts = segments.values().flat_map(Segment::facts).collect();
-        let (files, pages) = (Cache::new(SEGMENT_FILES_OPEN_MAX), Cache::new(PAGE_CACHE_BYTES_MAX));
-        let state = Mutex::new(State { segments, next, under_way: BTreeSet::new(), files, pages });
-        Ok((Segments { disk, settings: *settings, state }, facts, report))
+        let (files, cache) = (Cache::new(SEGMENT_FILES_OPEN_MAX), Cache::new(PAGE_CACHE_BYTES_MAX));
+        let state = Mutex::new(State { segments, next, under_way: BTreeSet::new(), files, cache });
+        Ok((Segments { disk, settings: *settings, state }, report))
     }
 
     /// Writes pages as one segment, which is durable on return unless transient.
@@ -163,30 +150,13 @@ impl<D: Disk> Segments<D> {
             Durability::Transient => FileKind::Transient,
         };
         let rows = std::mem::take(&mut writing.rows);
-        let facts = rows.iter().map(|row| row.facts).collect();
-        state.segments.insert(segment, Segment::new(kind, rows.into_iter().map(Some).collect()));
+        let facts: Vec<PageFacts> = rows.iter().map(|row| row.facts).collect();
+        let count = u16::try_from(rows.len()).map_err(io::Error::other)?;
+        state.segments.insert(segment, Segment::new(kind, Rows::InTable(count), &[]));
         Ok(Some(facts))
     }
 
-    /// Reads a page and verifies every entry; damage is returned along with the entries that verify.
-    pub fn read(&self, page: PageRef) -> Result<Page, PageError> {
-        let (row, bytes) = self.bytes(page)?;
-        let read = page::decode(&bytes, &row, self.settings.seal);
-        match read.damage.is_some() {
-            // What was discarded meanwhile may have been given back.
-            true => drop(self.place(page)?),
-            false => self.keep(page, bytes),
-        }
-        Ok(read)
-    }
-
-    /// Reads the LSNs of the entries that [`Segments::read`] would return.
-    pub fn read_lsns(&self, page: PageRef) -> Result<Page<Lsn>, PageError> {
-        let (row, bytes) = self.bytes(page)?;
-        Ok(page::decode_lsns(&bytes, &row, self.settings.seal))
-    }
-
-    /// The name of the file that holds or held a page.
+    /// The name of the file that holds a page, or held it.
     #[must_use]
     pub fn file_name(&self, page: PageRef) -> String {
         let state = self.lock();
@@ -200,7 +170,7 @@ impl<D: Disk> Segments<D> {
     /// Discarding a page twice is harmless.
     pub fn discard(&self, page: PageRef) -> io::Result<()> {
         let mut state = self.lock();
-        state.pages.remove(page);
+        state.cache.remove(Key::Page(page));
         let Some(segment) = state.segments.get_mut(&page.segment()) else { return Ok(()) };
         segment.discard(page.index());
         let is_gone = segment.is_gone() || self.settings.seal.planted.has(Fault::RemoveWithFirstPage);
@@ -211,6 +181,7 @@ impl<D: Disk> Segments<D> {
         let Some(segment) = state.segments.remove(&page.segment()) else { return Ok(()) };
         // Its space is free once nobody has the file open, and closing it may take a while.
         let _file = state.files.remove(page.segment());
+        state.cache.remove_all(Key::Rows(page.segment(), 0), Key::Rows(page.segment(), u32::MAX));
         drop(state);
         let removed = self.disk.remove(&file::name(page.segment(), segment.kind));
         if removed.is_err() {
@@ -224,22 +195,24 @@ impl<D: Disk> Segments<D> {
     ///
     /// Later readers find zeros there, so only pages that a durable checkpoint lists as gone may be discarded.
     pub fn punch_holes(&self) -> io::Result<u64> {
-        let mut parts_of = Vec::new();
+        let mut punched = Vec::new();
         for (number, segment) in &mut self.lock().segments {
-            let parts = segment.unneeded(self.settings.seal.planted);
-            if !parts.is_empty() {
-                parts_of.push((file::name(*number, segment.kind), parts));
+            if segment.begin_punching() {
+                punched.push((*number, file::name(*number, segment.kind), segment.page_count()));
             }
         }
         let mut bytes = 0;
-        for (name, parts) in parts_of {
-            let file = match self.disk.open(&name) {
+        for (number, name, page_count) in punched {
+            let opened = self.file(number, &name).and_then(|file| Ok((self.rows_of(number)?, file)));
+            let (rows, file) = match opened {
                 // Its last page was discarded meanwhile.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
-                file => file?,
+                // What is damaged stays as it is.
+                Err(error) if error.kind() == io::ErrorKind::InvalidData => continue,
+                opened => opened?,
             };
             let end = file.size()?;
-            for part in parts {
+            for part in segment::unneeded(page_count, &rows, self.settings.seal.planted) {
                 let part = part.start..part.end.min(end);
                 if part.start < part.end {
                     let len = part.end - part.start;
@@ -268,7 +241,7 @@ impl<D: Disk> Segments<D> {
         Manifest { next_segment, segments, damage: None }
     }
 
-    fn lock(&self) -> MutexGuard<'_, State<D::File>> {
+    pub(super) fn lock(&self) -> MutexGuard<'_, State<D::File>> {
         self.state.lock().expect("nothing panics while it holds the state")
     }
 
@@ -283,59 +256,13 @@ impl<D: Disk> Segments<D> {
         Ok(segment)
     }
 
-    fn bytes(&self, page: PageRef) -> Result<(Row, Bytes), PageError> {
-        let (row, name) = self.place(page)?;
-        if let Some(bytes) = self.lock().pages.get(page) {
-            return Ok((row, bytes));
-        }
-        let read = || {
-            let file = self.file(page.segment(), &name)?;
-            inspect::read(&*file, row.offset, usize::try_from(row.len).map_err(io::Error::other)?)
-        };
-        let read = read().map(|bytes| (row, Bytes::from(bytes)));
-        read.map_err(|error| match (error.kind(), self.place(page)) {
-            // It was discarded after its place was inspection up.
-            (io::ErrorKind::NotFound, Err(gone)) => gone,
-            _ => PageError::Disk(error),
-        })
-    }
-
-    /// The file of a segment, which stays open for the next reader if the segment is still there.
-    fn file(&self, segment: u32, name: &str) -> io::Result<Arc<D::File>> {
-        if let Some(file) = self.lock().files.get(segment) {
-            return Ok(file);
-        }
-        let opened = self.disk.open(name).or_else(|error| match disk::is_out_of_descriptors(&error) {
-            true => {
-                // Those that are open are for speed alone.
-                drop(self.lock().files.clear());
-                self.disk.open(name)
-            }
-            false => Err(error),
-        });
-        let file = Arc::new(opened?);
-        let mut state = self.lock();
-        if state.segments.contains_key(&segment) {
-            state.files.insert(segment, Arc::clone(&file), 1);
-        }
-        Ok(file)
-    }
-
-    /// Keeps a page that verified for the next reader, if it is still needed.
-    fn keep(&self, page: PageRef, bytes: Bytes) {
-        let mut state = self.lock();
-        let is_needed = state.segments.get(&page.segment()).is_some_and(|of| of.row(page.index()).is_some());
-        if is_needed && bytes.len() <= PAGE_CACHE_PAGE_BYTES_MAX {
-            let weight = bytes.len();
-            state.pages.insert(page, bytes, weight);
-        }
-    }
-
-    fn place(&self, page: PageRef) -> Result<(Row, String), PageError> {
+    /// Bytes of memory that segments take besides what is read and kept up to a limit.
+    #[cfg(test)]
+    pub(crate) fn memory(&self) -> usize {
         let state = self.lock();
-        let segment = state.segments.get(&page.segment()).ok_or(PageError::Gone(page))?;
-        let row = segment.row(page.index()).ok_or(PageError::Gone(page))?;
-        Ok((*row, file::name(page.segment(), segment.kind)))
+        let each = size_of::<(u32, Segment)>();
+        // Nodes of a map that grows at its end are half full.
+        state.segments.values().map(|segment| 2 * each + segment.memory()).sum()
     }
 }
 

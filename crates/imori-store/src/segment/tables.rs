@@ -1,4 +1,4 @@
-//! The tables of all segments in a folder, read once.
+//! The tables of all segments in a folder, read once. Rows of segments that are whole stay on disk.
 //!
 //! They show which records of the journal were durable, whatever the journal itself shows. Later the segments are
 //! opened with the manifest in the journal's last checkpoint.
@@ -45,7 +45,8 @@ impl Tables {
         for name in disk.list()? {
             let Some((number, kind)) = file::parse_name(&name) else { continue };
             let ends = kind == FileKind::New || kind == FileKind::Transient && !transient_stays;
-            let inspection = if ends { None } else { Some(inspect(disk, settings, number, &name)?) };
+            let inspection =
+                if ends { None } else { Some(inspect(disk, settings, number, &name)?.leave_rows()) };
             files.push(SegmentFile { name, number, kind, inspection });
         }
         Ok(Tables { files, took: begin.elapsed() })
@@ -55,9 +56,6 @@ impl Tables {
     #[must_use]
     pub fn last_record(&self) -> Option<Lsn> {
         let durable = self.files.iter().filter(|file| file.kind != FileKind::Transient);
-        let rows = durable
-            .filter_map(|file| file.inspection.as_ref())
-            .flat_map(|inspection| inspection.rows.iter().flatten());
-        rows.map(|row| row.facts.last).max()
+        durable.filter_map(|file| file.inspection.as_ref()?.last).max()
     }
 }

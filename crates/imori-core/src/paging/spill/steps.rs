@@ -303,7 +303,7 @@ fn what_is_in_a_page_already_leaves_memory_without_being_written_again() {
     let again = cut_all(&mut queue);
     assert_eq!(again.iter().map(lsns).collect::<Vec<_>>(), [[50]]);
     assert_eq!((queue.ready_len(), queue.ready.memory(), queue.pages_len()), (11, 0, 2));
-    let asked = queue.ready.ask(1, &queue.pages);
+    let asked = queue.ready.ask(1, &mut queue.pages);
     assert_eq!(asked, [(id, PageSource::Segment(place(7)))], "it is read again");
 }
 

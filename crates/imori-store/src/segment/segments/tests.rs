@@ -8,7 +8,7 @@ use crate::limits::{
 };
 use crate::segment::crash::{entry, settings};
 use crate::segment::page::PageEntry;
-use crate::segment::{AbsentSegment, PageTimes, verify};
+use crate::segment::{AbsentSegment, PageError, PageTimes, ROW_BYTES, verify};
 use crate::settings::OnDamage;
 
 fn opened(disk: &SimDisk) -> Segments<SimDisk> {
@@ -480,7 +480,7 @@ fn pages_and_files_that_stay_are_within_their_limits() {
     for _ in 0..2 {
         for (facts, page) in &written {
             assert_eq!(segments.read(facts.page).expect("it is there").entries, page.entries);
-            let (open, weight) = (disk.counts().1, segments.lock().pages.weight());
+            let (open, weight) = (disk.counts().1, segments.lock().cache.weight());
             assert!(
                 open <= SEGMENT_FILES_OPEN_MAX as u64 && weight <= PAGE_CACHE_BYTES_MAX,
                 "{open}, {weight}"
@@ -488,13 +488,13 @@ fn pages_and_files_that_stay_are_within_their_limits() {
         }
     }
     assert_eq!(disk.counts().1, SEGMENT_FILES_OPEN_MAX as u64);
-    assert!(segments.lock().pages.weight() > PAGE_CACHE_BYTES_MAX - 2 * len);
+    assert!(segments.lock().cache.weight() > PAGE_CACHE_BYTES_MAX - 2 * len);
     // A message that is a large page by itself takes nothing from the others.
     let large = NewPage { entries: vec![entry(9, PAGE_CACHE_PAGE_BYTES_MAX)], ..page(1, 1) };
-    let facts = segments.write(&[large.clone()], Durability::Durable).expect("the disk is well");
-    let before = segments.lock().pages.weight();
+    let facts = segments.write(std::slice::from_ref(&large), Durability::Durable).expect("the disk is well");
+    let before = segments.lock().cache.weight();
     assert_eq!(segments.read(facts[0].page).expect("it is there").entries, large.entries);
-    assert_eq!(segments.lock().pages.weight(), before);
+    assert_eq!(segments.lock().cache.weight(), before + ROW_BYTES, "its row alone");
 }
 
 #[test]
@@ -508,7 +508,7 @@ fn what_is_discarded_leaves_no_page_in_memory_and_no_file_open() {
     assert!(matches!(read(0), Err(PageError::Gone(_))) && read(1).is_ok());
     segments.discard(facts[1].page).expect("the disk is well");
     assert!(matches!(read(1), Err(PageError::Gone(_))));
-    assert_eq!((disk.counts().1, segments.lock().pages.weight()), (0, 0));
+    assert_eq!((disk.counts().1, segments.lock().cache.weight()), (0, 0));
 }
 
 #[test]
@@ -523,7 +523,7 @@ fn files_that_stay_open_give_their_descriptors_back_where_there_are_none() {
     disk.counts.refused.store(1, Ordering::Relaxed);
     assert!(segments.read(written[8].page).is_ok());
     assert_eq!(disk.counts().1, 1);
-    segments.lock().pages.clear();
+    segments.lock().cache.clear();
     disk.counts.refused.store(2, Ordering::Relaxed);
     let refused = segments.read(written[0].page);
     assert!(matches!(refused, Err(PageError::Disk(_))), "there is none left at all: {refused:?}");
@@ -538,4 +538,19 @@ fn a_page_that_is_damaged_is_read_and_told_each_time() {
     let segments = opened(&SimDisk::new(state));
     let reads = [0, 1].map(|_| segments.read(facts[0].page).expect("it is there").damage);
     assert!(reads[0].is_some() && reads[0] == reads[1], "{reads:?}");
+}
+
+#[test]
+fn the_segments_of_a_terabyte_take_8_mib_beside_what_is_read() {
+    // 64 pages of 256 KiB are 16 MiB; of every second segment some pages are gone.
+    let segments = opened(&SimDisk::default());
+    let count = (1u32 << 20) / 16;
+    for number in 0..count {
+        let gone = if number % 2 == 0 { &[3, 9, 10][..] } else { &[] };
+        let segment = Segment::new(FileKind::Durable, Rows::InTable(64), gone);
+        segments.lock().segments.insert(number, segment);
+    }
+    let (pages, bytes) = (segments.manifest().segments.len() * 64, segments.memory());
+    assert_eq!(pages, 4 << 20);
+    assert!(bytes <= 8 << 20, "{bytes} bytes");
 }
