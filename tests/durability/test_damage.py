@@ -285,6 +285,7 @@ def test_the_store_has_what_can_be_damaged(case: Case) -> None:
         if f"{name} ".encode() in case.store.files[segment]
     }
     assert len(stored) == 3, f"segments hold messages of {stored} alone"
+    assert any(name.startswith("segments/manifest-") for name in case.store.files)
     largest = max(len(case.store.files[name]) for name in segments)
     assert largest > LARGE, "no segment has a message that is larger than a page"
 
@@ -293,9 +294,11 @@ PARTS = [
     pytest.param(within("journal/", WITHIN), 0.35, id="journal"),
     pytest.param(within("journal/", {truncate: 1}), 0.05, id="shortened journal"),
     pytest.param(within("segments/"), 0.3, id="segments"),
+    pytest.param(within("segments/manifest"), 0.05, id="manifest"),
     pytest.param(within("definitions"), 0.15, id="definitions"),
     pytest.param(within("", WITHIN), 0.05, id="any file"),
     pytest.param(lost("segments/"), 0.04, id="lost segment"),
+    pytest.param(lost("segments/manifest"), 0.01, id="lost manifest"),
     pytest.param(lost("journal/"), 0.03, id="lost journal file"),
     pytest.param(lost("definitions.redb"), 0.01, id="lost definitions"),
     pytest.param(lost("segments/", is_whole=True), 0.01, id="lost segments"),

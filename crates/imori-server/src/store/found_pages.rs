@@ -19,6 +19,8 @@ use super::store_error::StoreError;
 pub(super) struct FoundPages {
     pub(super) segments: Segments<RealDisk>,
     pub(super) manifest_log: ManifestLog<RealDisk>,
+    /// Nobody knows which pages are gone.
+    has_lost_manifest: bool,
 }
 
 impl FoundPages {
@@ -48,7 +50,8 @@ impl FoundPages {
         } else {
             info!(%report, "the segments are read");
         }
-        Ok(FoundPages { segments, manifest_log })
+        let has_lost_manifest = manifest.damage.is_some();
+        Ok(FoundPages { segments, manifest_log, has_lost_manifest })
     }
 
     /// Says which there are.
@@ -81,6 +84,8 @@ impl FoundPages {
 
     /// Reads the record lists of pages that may overlap with the journal, which starts at `floor`.
     pub(super) fn tell_lists(&self, restore: &mut Restore, floor: Lsn) {
+        // A page that is gone may have what a later page or the journal has too, and any of them may be such a one.
+        let floor = if self.has_lost_manifest { Lsn(0) } else { floor };
         for place in restore.pages_to_list(floor) {
             let listed = self.segments.read_lsns(page_ref(place));
             // An unlisted page counts as unchanged; reading it later reports the damage.

@@ -16,6 +16,7 @@ use super::segments::Segments;
 use super::settings::SegmentSettings;
 use super::verify::verify;
 use crate::disk::sim_disk::{Random, SimDisk, State};
+use crate::disk::{self, Disk as _};
 use crate::manifest::Manifest;
 use crate::planted::Fault;
 use crate::seal::{Seal, StoreId};
@@ -208,11 +209,102 @@ fn every_planted_fault_of_reading_is_caught() {
     }
 }
 
+/// Opens a sample, and changes the table under it; gives the findings of each page at two reads.
+fn damaged_while_open(
+    sample: &Sample,
+    change: impl FnOnce(&mut Vec<u8>),
+) -> Result<Vec<[Option<u32>; 2]>, String> {
+    let disk = SimDisk::new(sample.state.clone());
+    let (segments, facts, _) = Segments::open(disk.clone(), &sample.settings, &Manifest::default())
+        .map_err(|error| error.to_string())?;
+    let file = disk.open(NAME).expect("it is there");
+    let mut bytes = disk::read_all(&file).expect("the disk is well");
+    change(&mut bytes);
+    disk::write_all(&file, &bytes, 0).expect("the disk is well");
+    let mut findings = Vec::new();
+    for facts in &facts {
+        let page = facts.page;
+        let mut of_page = [None, None];
+        for finding in &mut of_page {
+            let written = sample.entries.iter().filter(|entry| entry.0 == page).map(|entry| &entry.1);
+            match segments.read(page) {
+                Ok(read) if read.entries.iter().eq(written) => {
+                    *finding = read.damage.map(|damage| damage.lost);
+                    let known = segments.facts(page).map_err(|error| error.to_string())?;
+                    if known != *facts {
+                        return Err(format!("altered: {known:?}"));
+                    }
+                }
+                Ok(read) => return Err(format!("altered: {page:?}, {:?}", read.damage)),
+                Err(PageError::Lost(lost)) if lost == page => *finding = Some(u32::MAX),
+                Err(error) => return Err(error.to_string()),
+            }
+        }
+        findings.push(of_page);
+    }
+    Ok(findings)
+}
+
+#[test]
+fn no_flipped_bit_of_a_row_under_an_open_segment_costs_a_message_or_is_passed_over() {
+    let sample = sample(3, 4, 90, None);
+    for bit in 0..3 * ROW_BYTES * 8 {
+        let flip = |bytes: &mut Vec<u8>| bytes[64 + bit / 8] ^= 1 << (bit % 8);
+        let findings = damaged_while_open(&sample, flip).unwrap_or_else(|what| panic!("bit {bit}: {what}"));
+        let mut expected = [[None, None]; 3];
+        // It is told once: then the row is known by its copy.
+        expected[bit / 8 / ROW_BYTES][0] = Some(0);
+        assert_eq!(findings, expected, "bit {bit}");
+    }
+}
+
+#[test]
+fn a_page_that_loses_both_rows_while_its_segment_is_open_is_told_as_lost() {
+    let sample = sample(3, 4, 90, None);
+    let lost = [Some(u32::MAX); 2];
+    for page in 0..3 {
+        let (table, copy) = (64 + page * ROW_BYTES, sample.rows[page].offset as usize);
+        let findings =
+            damaged_while_open(&sample, |bytes| [table, copy].into_iter().for_each(|at| bytes[at] ^= 1));
+        let mut expected = vec![[None, None]; 3];
+        expected[page] = lost;
+        assert_eq!(findings, Ok(expected), "page {page}");
+    }
+    // The table of another segment, or none at all: the copies are there still.
+    for change in
+        [(|bytes: &mut Vec<u8>| bytes[64..512].fill(0)) as fn(&mut Vec<u8>), |bytes| bytes[..512].reverse()]
+    {
+        let findings = damaged_while_open(&sample, change).expect("no byte is another");
+        assert_eq!(
+            findings.iter().flatten().flatten().collect::<Vec<_>>(),
+            [&0],
+            "one finding for the whole table"
+        );
+    }
+    let error = PageError::Lost(PageRef::new(2, 7)).to_string();
+    assert_eq!(error, "damage: no row of page `7` of segment `2` verifies; it is lost as a whole");
+}
+
+#[test]
+fn holes_are_not_punched_where_a_row_is_damaged() {
+    let sample = sample(12, 9, 900, None);
+    let disk = SimDisk::new(sample.state.clone());
+    let (segments, facts, _) =
+        Segments::open(disk.clone(), &sample.settings, &Manifest::default()).expect("the disk is well");
+    (2..8).for_each(|page| segments.discard(facts[page].page).expect("the disk is well"));
+    let file = disk.open(NAME).expect("it is there");
+    let mut bytes = disk::read_all(&file).expect("the disk is well");
+    bytes[64 + 9 * ROW_BYTES + 40] ^= 1;
+    disk::write_all(&file, &bytes, 0).expect("the disk is well");
+    assert_eq!(segments.punch_holes().ok(), Some(0));
+    assert!(disk.state().bytes(NAME) == bytes, "what is damaged stays as it is");
+}
+
 #[test]
 fn a_file_under_the_name_of_another_segment_is_not_served() {
     let Sample { state, settings, .. } = sample(3, 4, 90, None);
     let disk = SimDisk::new(state);
-    crate::disk::Disk::rename(&disk, NAME, "segment-0000000004").expect("the disk is well");
+    disk.rename(NAME, "segment-0000000004").expect("the disk is well");
     let (_, facts, report) = Segments::open(disk, &settings, &Manifest::default()).expect("it is set aside");
     assert_eq!((facts, report.damaged.len()), (vec![], 1));
     assert!(report.to_string().contains("how many are lost is not known"), "{report}");
