@@ -20,10 +20,7 @@ use crate::planted::Bug;
 /// and the marks of the group. The server reserves more, as its files are larger.
 const GROUP_SLACK_BYTES: usize = BLOCK_BYTES + 128;
 
-/// Bytes of a checkpoint's own file that its payload cannot use, including the floor.
-const CHECKPOINT_SLACK_BYTES: usize = BLOCK_BYTES + 128;
-
-/// A step that one of the journal's threads can take.
+/// Something that one of the journal's threads can do next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Step {
     /// The committer takes, writes or syncs a batch.
@@ -66,8 +63,10 @@ pub(crate) struct Log {
     space: Space,
     /// Whether publishers wait for room on the disk, as of the last look.
     pub(crate) is_space_low: bool,
-    checkpoint_bytes_max: usize,
-    /// Whether the last checkpoint was refused.
+    checkpoints_in_turn: Option<u64>,
+    /// How many it was asked to take.
+    checkpoints: u64,
+    /// Of the last checkpoint.
     is_checkpoint_refused: bool,
     /// The mark by which the next start knows how this process ended.
     mark: RunMark<DeviceFile>,
@@ -105,7 +104,8 @@ impl Log {
             has_refused: false,
             space: Space::new(reserve_bytes(file_bytes), file_bytes as u64),
             is_space_low: false,
-            checkpoint_bytes_max: usize::MAX,
+            checkpoints_in_turn: None,
+            checkpoints: 0,
             is_checkpoint_refused: false,
             mark,
         };
@@ -148,8 +148,9 @@ impl Log {
         bytes.put_u64_le(floor.0);
         bytes.put_slice(payload);
         let record = journal::NewRecord { kind: RecordType::Checkpoint, payload: bytes.freeze() };
-        let file_bytes =
-            self.checkpoint_bytes_max.saturating_add(CHECKPOINT_SLACK_BYTES).min(self.file_bytes);
+        let is_refused = self.checkpoints_in_turn.is_some_and(|turn| !self.checkpoints.is_multiple_of(turn));
+        self.checkpoints += 1;
+        let file_bytes = if is_refused { 0 } else { self.file_bytes };
         let admitted = Admitted::each([record], file_bytes);
         self.is_checkpoint_refused = admitted.is_err();
         match self.bug {
@@ -158,14 +159,14 @@ impl Log {
         }
     }
 
-    /// Whether the last checkpoint was too large for the journal; an end is not clean then.
+    /// Tells whether the journal refused the last checkpoint: then an end is not clean.
     pub(crate) fn is_checkpoint_refused(&self) -> bool {
         self.is_checkpoint_refused
     }
 
-    /// Limits the size of checkpoints that the journal accepts.
-    pub(crate) fn taking_checkpoints(self, checkpoint_bytes_max: usize) -> Log {
-        Log { checkpoint_bytes_max, ..self }
+    /// Has the journal take the first of this many checkpoints, and refuse the others.
+    pub(crate) fn taking_checkpoints(self, checkpoints_in_turn: Option<u64>) -> Log {
+        Log { checkpoints_in_turn, ..self }
     }
 
     /// The most bytes of the records of a group.

@@ -260,7 +260,7 @@ impl Shared {
             // So little that long frames often wait for each other.
             memory: Memory::new(workload.mark_bytes.unwrap_or(usize::MAX))
                 .with_long_frames(LONG_FRAMES_BYTES_MAX, LONG_FRAME_BYTES_FREE),
-            log: RefCell::new(store.log.taking_checkpoints(workload.checkpoint_bytes_max)),
+            log: RefCell::new(store.log.taking_checkpoints(workload.checkpoints_in_turn)),
             segments: store.segments,
             manifest_log: RefCell::new(store.manifest_log),
             staying: RefCell::default(),

@@ -206,9 +206,8 @@ impl CheckpointHost for StoreThread<'_> {
 /// The checkpoint, altered by a planted bug.
 fn altered(bug: Option<Bug>, payload: &[u8]) -> Vec<u8> {
     let Ok(mut checkpoint) = Checkpoint::decode(payload) else { return payload.to_vec() };
-    match bug {
-        Some(Bug::SettledForgotten) => checkpoint.settled.clear(),
-        _ => {}
+    if bug == Some(Bug::SettledForgotten) {
+        checkpoint.settled.clear();
     }
     checkpoint.encode()
 }

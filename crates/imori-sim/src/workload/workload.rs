@@ -52,10 +52,9 @@ pub(crate) struct Workload {
     pub(crate) behind_every: Option<usize>,
     /// Whether most settles reject or release.
     pub(crate) rejects: bool,
-    /// The largest checkpoint in bytes that the journal accepts, as if its files had no room for
-    /// more.
-    pub(crate) checkpoint_bytes_max: usize,
-    /// The number of records waiting for the disk at which publishers must wait.
+    /// The journal takes the first of this many checkpoints and refuses the others, as if its files had no room.
+    pub(crate) checkpoints_in_turn: Option<u64>,
+    /// Records that may wait for the disk before publishers do.
     pub(crate) queued_max: u64,
     /// How likely, out of 64, definitions are to wait while anything else can happen.
     pub(crate) define_delay: usize,
@@ -127,7 +126,7 @@ impl Workload {
         let workload = if has_dead_letters { workload.with_dead_letters(random) } else { workload };
         let has_room = !random.chance(1, 6);
         Workload {
-            checkpoint_bytes_max: if has_room { usize::MAX } else { random.between(12, 24) },
+            checkpoints_in_turn: if has_room { None } else { Some(random.between(2, 4) as u64) },
             ..workload
         }
     }
@@ -257,7 +256,7 @@ impl Workload {
             room_every: None,
             behind_every: None,
             rejects: false,
-            checkpoint_bytes_max: usize::MAX,
+            checkpoints_in_turn: None,
             queued_max: *random.pick(&[3, 20, 10_000, 10_000]),
             define_delay: *random.pick(&[0, 0, 0, 63]),
             burst_max: 3,
