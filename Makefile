@@ -10,6 +10,9 @@ FLIPS ?= 400
 MESSAGES ?= 10000000
 DATA ?= .data
 
+# A workspace of its own: the load tool for peers without a broker.
+BROKERLESS := crates/imori-brokerless/Cargo.toml
+
 # Nothing is compiled twice there, and what would speed that up takes time and disk.
 ifdef CI
 export CARGO_INCREMENTAL = 0
@@ -35,7 +38,10 @@ check: ## Formatting, lints, the shape of the tree, dependencies.
 	ci/setup.sh check
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
+	$(CARGO) fmt --manifest-path $(BROKERLESS) --check
+	$(CARGO) clippy --manifest-path $(BROKERLESS) --target-dir $(or $(CARGO_TARGET_DIR),target) --all-targets --locked -- -D warnings
 	.tools/bin/cargo-deny --log-level error check bans licenses sources
+	.tools/bin/cargo-deny --log-level error --manifest-path $(BROKERLESS) --config deny.toml check licenses sources
 	.venv/bin/python ci/tree.py
 	.venv/bin/ruff check --quiet ci tests bench
 	.venv/bin/ruff format --check --quiet ci tests bench
@@ -65,7 +71,8 @@ fuzz: ## Every fuzz target for FUZZ_SECONDS seconds each.
 
 interop: build ## Third-party clients, and hostile ones, against the real broker.
 	tests/interop/nats/build.sh
-	bench/brokerless/build.sh .tools/peers
+	bench/brokerless/build.sh .tools/peers dev
+	$(CARGO) test --manifest-path $(BROKERLESS) --target-dir $(or $(CARGO_TARGET_DIR),target) --locked --quiet
 	.venv/bin/pytest -q -n 2 tests/interop tests/security --ignore tests/interop/amqp --ignore tests/interop/amqp10
 
 amqp: build ## Third-party clients of AMQP 0-9-1 and 1.0, and the suites that their authors wrote.
@@ -91,7 +98,8 @@ bench: ## A short benchmark of this broker alone.
 	target/dist/imori bench versus brokers imori --rounds 1 --time 2s --warmup 1s
 
 peers: ## Installs what this broker is compared with into .tools/peers, and says what is here.
-	$(CARGO) build --profile dist --bin imori --bin imori-bench --bin imori-brokerless
+	$(CARGO) build --profile dist --bin imori --bin imori-bench
+	bench/brokerless/build.sh .tools/peers dist
 	$(CARGO) build --profile dist -p imori-bench --example relay
 	ci/peers.sh; code=$$?; target/dist/imori bench peers; exit $$code
 

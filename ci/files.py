@@ -36,7 +36,7 @@ EXTENSIONS = {
     ".ci": {"run"},
     "bench": {"c", "go", "gz", "java", "json", "md", "mod", "py", "sh", "sum", "svg", "toml", "xml"},
     "ci": {"py", "sh", "toml"},
-    "crates": {"css", "js", "rs", "talk", "toml", "txt"},
+    "crates": {"css", "js", "lock", "py", "rs", "talk", "toml", "txt"},
     "deploy": {"json", "yml"},
     "docs": {"json", "md", "toml"},
     "examples": {"java", "md", "py", "sh", "xml"},

@@ -35,7 +35,7 @@ pub mod driver {
     };
     pub use crate::protocol::session::{PeerProtocol, bring};
     pub use crate::protocol::template::{
-        CORRELATION_BYTES, Correlation, MessageTemplate, NUMBER_BYTES, RequestTemplate, call_of, put_hex,
+        CORRELATION_BYTES, Caller, Correlation, MessageTemplate, NUMBER_BYTES, RequestTemplate, put_hex,
     };
     pub use crate::url::PeerScheme;
 }

@@ -6,9 +6,8 @@
 mod protocols;
 mod zmtp;
 mod grpc;
-mod reply_stream;
-mod http2;
-mod hpack;
-mod huffman;
+mod calls;
+mod pipe;
+mod reply;
 
 pub use protocols::PROTOCOLS;

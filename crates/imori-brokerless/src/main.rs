@@ -7,6 +7,10 @@ use clap::Parser;
 use imori_bench::{BenchArgs, driver};
 use imori_brokerless::PROTOCOLS;
 
+// As in `imori`, whose load tool has the same allocator.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// Puts load on a broker, or on a peer that answers without one, and checks everything that comes back.
 ///
 /// For `rpc`, `--url` may also be `zmq-rep://host:port`, `zmq-router://host:port` or

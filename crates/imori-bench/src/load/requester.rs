@@ -210,6 +210,9 @@ impl Requester {
             self.calls.send(due_at, now);
             sent += 1;
         }
+        if sent > 0 {
+            self.template.finish(out);
+        }
         if self.pace.is_none() {
             board.timeline.sent(now, sent);
         }

@@ -94,9 +94,15 @@ pub trait Driver: Debug + Sync {
 
 /// Decodes the bytes of one connection.
 pub trait Reader: Debug + Send {
+    /// Appends the login after [`Driver::log_in`], for a protocol whose encoder belongs to a connection.
+    fn log_in(&mut self, _url: &Url, _out: &mut Vec<u8>) -> Result<()> {
+        Ok(())
+    }
+
     /// Decodes the first item and returns it with its length; `None` if it is incomplete.
     ///
-    /// The next call must then pass the same bytes again, with more appended.
+    /// The next call must then pass the same bytes again, with more appended. A reader that keeps
+    /// bytes itself takes all of them at once, and returns later items with the length 0.
     fn take<'a>(&'a mut self, bytes: &'a [u8]) -> Result<Option<(Heard<'a>, usize)>>;
 
     /// Name and version that the broker reported by the time the login was confirmed.

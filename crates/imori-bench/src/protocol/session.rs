@@ -96,6 +96,7 @@ impl Session {
         let mut session = Session { driver, reader: driver.reader(), socket, unread, set_up: Vec::new() };
         let mut login = Vec::new();
         driver.log_in(url, &mut login);
+        session.reader.log_in(url, &mut login)?;
         session.write(&login)?;
         session.confirmed()?;
         Ok(session)

@@ -47,49 +47,53 @@ impl fmt::Display for Correlation {
     }
 }
 
+/// Encodes requests whose bytes depend on the state of their connection.
+pub trait Caller: fmt::Debug + Send + Sync {
+    /// Number of calls that the peer accepts now.
+    fn room(&self) -> u64;
+
+    /// Makes the call with this number.
+    fn call(&self, number: u32, message: Vec<u8>);
+
+    /// Appends the bytes of the calls since the last time.
+    fn write(&self, out: &mut Vec<u8>);
+}
+
 /// An encoded request of one requester; only the call's number and the value in the body vary.
 #[derive(Debug)]
 pub struct RequestTemplate {
     bytes: Vec<u8>,
-    number: NumberPlace,
+    /// Offset of the call's number in hexadecimal; `None` if a [`Caller`] writes the number.
+    number_at: Option<usize>,
     delivery_at: Option<DeliveryNumbers>,
     body_at: usize,
     body_bytes: usize,
     /// Credit given by the peer, if the protocol has any.
     credit: Option<Arc<Credit>>,
+    /// Encodes each request, if the template alone cannot.
+    caller: Option<Box<dyn Caller>>,
 }
 
 /// Offsets of the delivery-id and the delivery-tag, each four bytes and equal to the message's number.
 type DeliveryNumbers = [usize; 2];
 
-/// The position of the call's number in a request.
-#[derive(Debug)]
-enum NumberPlace {
-    /// In hexadecimal, at this offset.
-    Correlation(usize),
-    /// As an HTTP/2 stream id, in two frames, at these offsets.
-    Stream([usize; 2]),
-}
-
 impl RequestTemplate {
-    /// Creates a request whose head ends with a correlation; the body has `size` bytes.
+    /// Creates a request whose head, if it has one, ends with a correlation; the body has `size` bytes.
     pub fn new(head: &[u8], before_body: &[u8], size: usize, end: &[u8]) -> RequestTemplate {
-        let number_at = head.len().saturating_sub(NUMBER_BYTES);
+        let number_at = head.len().checked_sub(NUMBER_BYTES);
         let mut bytes = [head, before_body].concat();
         let body_at = bytes.len();
         bytes.resize(body_at + size, b' ');
         bytes.extend_from_slice(end);
-        let number = NumberPlace::Correlation(number_at);
-        RequestTemplate { bytes, number, delivery_at: None, body_at, body_bytes: size, credit: None }
-    }
-
-    /// Creates a request on a stream of its own; `stream_at` are the offsets of the stream id in `before_body`.
-    pub fn on_stream(before_body: Vec<u8>, stream_at: [usize; 2], size: usize) -> RequestTemplate {
-        let body_at = before_body.len();
-        let mut bytes = before_body;
-        bytes.resize(body_at + size, b' ');
-        let number = NumberPlace::Stream(stream_at);
-        RequestTemplate { bytes, number, delivery_at: None, body_at, body_bytes: size, credit: None }
+        RequestTemplate {
+            bytes,
+            number_at,
+            delivery_at: None,
+            body_at,
+            body_bytes: size,
+            credit: None,
+            caller: None,
+        }
     }
 
     /// Also writes the call's number as delivery-id and delivery-tag.
@@ -102,6 +106,11 @@ impl RequestTemplate {
         self.credit = Some(credit);
     }
 
+    /// Lets `caller` encode the requests, from the bytes of this template.
+    pub fn set_caller(&mut self, caller: Box<dyn Caller>) {
+        self.caller = Some(caller);
+    }
+
     /// Bytes of the body.
     pub fn body_bytes(&self) -> usize {
         self.body_bytes
@@ -109,7 +118,10 @@ impl RequestTemplate {
 
     /// Number of requests that the peer accepts now.
     pub fn room(&self) -> u64 {
-        self.credit.as_ref().map_or(u64::MAX, |credit| credit.room())
+        match (&self.caller, &self.credit) {
+            (Some(caller), _) => caller.room(),
+            (None, credit) => credit.as_ref().map_or(u64::MAX, |credit| credit.room()),
+        }
     }
 
     /// Appends the request with this number; the expected reply is the successor of `value`.
@@ -117,18 +129,8 @@ impl RequestTemplate {
         let from = out.len();
         out.extend_from_slice(&self.bytes);
         let request = out.get_mut(from..).unwrap_or_default();
-        match self.number {
-            NumberPlace::Correlation(at) => {
-                put_hex(request.get_mut(at..).and_then(|rest| rest.first_chunk_mut()), number);
-            }
-            NumberPlace::Stream(places) => {
-                let stream = stream_of(number).to_be_bytes();
-                for at in places {
-                    if let Some(place) = request.get_mut(at..).and_then(|rest| rest.first_chunk_mut()) {
-                        *place = stream;
-                    }
-                }
-            }
+        if let Some(at) = self.number_at {
+            put_hex(request.get_mut(at..).and_then(|rest| rest.first_chunk_mut()), number);
         }
         put_delivery_numbers(request, self.delivery_at, number);
         if let Some(body) = request.get_mut(self.body_at..) {
@@ -137,17 +139,18 @@ impl RequestTemplate {
         if let Some(credit) = &self.credit {
             credit.spend();
         }
+        if let Some(caller) = &self.caller {
+            caller.call(number, request.to_vec());
+            out.truncate(from);
+        }
     }
-}
 
-/// The stream id of a call: a client uses odd ids, and the first one is used for the login.
-fn stream_of(number: u32) -> u32 {
-    number.wrapping_mul(2).wrapping_add(3)
-}
-
-/// The call of a stream; `None` if no call uses this id.
-pub fn call_of(stream: u32) -> Option<u32> {
-    (stream % 2 == 1).then_some(stream.checked_sub(3)? / 2)
+    /// Appends what the caller, if there is one, has encoded of the requests so far.
+    pub fn finish(&self, out: &mut Vec<u8>) {
+        if let Some(caller) = &self.caller {
+            caller.write(out);
+        }
+    }
 }
 
 /// An encoded message of one publisher; only the stamp and a few numbers vary.
@@ -357,6 +360,8 @@ fn hex(digits: &[u8]) -> Option<u32> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Mutex;
+
     use super::*;
 
     #[test]
@@ -373,17 +378,36 @@ mod tests {
         }
     }
 
-    #[test]
-    fn a_call_and_its_stream_know_each_other() {
-        for (number, stream) in [(0, 3), (1, 5), (0x3fff_fffe, 0x7fff_ffff)] {
-            assert_eq!((stream_of(number), call_of(stream)), (stream, Some(number)));
-            let template = RequestTemplate::on_stream(vec![1; 12], [1, 7], 2);
-            let mut out = vec![9];
-            template.append(&mut out, number, 7);
-            let id = stream.to_be_bytes();
-            assert_eq!(out, [&[9, 1][..], &id, &[1, 1], &id, &[1], b"7 "].concat());
+    #[derive(Debug, Default)]
+    struct Echo(Mutex<Vec<u8>>);
+
+    impl Caller for Echo {
+        fn room(&self) -> u64 {
+            3
         }
-        assert_eq!([call_of(0), call_of(1), call_of(4)], [None; 3]);
+
+        fn call(&self, number: u32, message: Vec<u8>) {
+            let mut calls = self.0.lock().unwrap();
+            calls.extend_from_slice(format!("{number}:").as_bytes());
+            calls.extend_from_slice(&message);
+        }
+
+        fn write(&self, out: &mut Vec<u8>) {
+            out.append(&mut self.0.lock().unwrap());
+        }
+    }
+
+    #[test]
+    fn a_caller_encodes_the_requests_of_its_template() {
+        let mut template = RequestTemplate::new(b"", b"body ", 2, b"");
+        template.set_caller(Box::new(Echo::default()));
+        let mut out = b"before ".to_vec();
+        for number in [8, 9] {
+            template.append(&mut out, number, 7);
+        }
+        assert_eq!((out.as_slice(), template.room()), (&b"before "[..], 3));
+        template.finish(&mut out);
+        assert_eq!(out, b"before 8:body 7 9:body 7 ");
     }
 
     #[test]
