@@ -71,6 +71,13 @@ pub struct Url {
     pub vhost: String,
 }
 
+impl Url {
+    /// User and password, if the URL names them.
+    pub fn user(&self) -> Option<(&str, &str)> {
+        self.login.as_ref().map(|(user, password)| (user.as_str(), password.as_str()))
+    }
+}
+
 impl FromStr for Url {
     type Err = anyhow::Error;
 

@@ -1,22 +1,24 @@
 //! AMQP 0-9-1 with RabbitMQ's extensions.
 //!
 //! Queues and services are queues of that name on the default exchange; a topic is a routing key of
-//! `amq.topic`. Replies use direct reply-to, or a queue per requester.
+//! `amq.topic`. Replies use direct reply-to, or a queue per requester. The login and each set-up are pipelined;
+//! they end with a method whose answer shows that all before it is done: `channel.open`, or a `channel.flow` that
+//! changes nothing.
 
 use anyhow::{Result, ensure};
-use imori_amqp091::codec::frame::{
-    FRAME_BYTES, FRAME_END, HEAD_BYTES, push_body, push_content_header, push_method,
-};
-use imori_amqp091::codec::methods::basic;
+use imori_amqp091::codec::frame::push_method;
+use imori_amqp091::codec::methods::{basic, channel, confirm};
 use imori_amqp091::codec::properties::{BasicProperties, TextProperty};
-use imori_amqp091::limits::FRAME_BYTES_MAX;
+use imori_amqp091::codec::push::push_field;
+use imori_amqp091::codec::table::{FieldValue, Table};
+use imori_amqp091::limits::{CHANNEL_MAX, FRAME_BYTES_MAX};
+use imori_client::amqp091::{
+    DIRECT_REPLY_TO, Login, PERSISTENT, PublishPlaces, TOPICS, push_login, push_own_queue, push_publish,
+    push_qos, push_queue, table,
+};
 
 use crate::options::{AckMode, Level, ReplyKind};
 use crate::protocol::amqp_reader::AmqpReader;
-use crate::protocol::amqp_set_up::{
-    CHANNEL, DIRECT_REPLY_TO, TOPICS, push_barrier, push_confirm_select, push_consumer, push_declaration,
-    push_login,
-};
 use crate::protocol::driver::{
     ConfirmMode, Delivery, Destination, Driver, Manner, Queue, Reader, Replies, Terms, check_no_selector,
     declaration,
@@ -25,20 +27,8 @@ use crate::protocol::template::{CORRELATION_BYTES, Correlation, MessageTemplate,
 use crate::stamp::STAMP_BYTES;
 use crate::url::Url;
 
-/// Login if the URL has none.
-const LOGIN: (&str, &str) = ("guest", "guest");
-
-/// `delivery-mode` of a persistent message.
-const PERSISTENT: u8 = 2;
-
-/// Bytes of the property flags.
-const FLAGS_BYTES: usize = 2;
-
-/// Bytes of the frame-end octet.
-const FRAME_END_BYTES: usize = 1;
-
-/// The most bytes of a body in one frame.
-const PART_BYTES: usize = FRAME_BYTES_MAX as usize - FRAME_BYTES;
+/// The only channel used.
+const CHANNEL: u16 = 1;
 
 /// AMQP 0-9-1.
 #[derive(Debug)]
@@ -54,14 +44,39 @@ impl Driver for Amqp {
     }
 
     fn log_in(&self, url: &Url, out: &mut Vec<u8>) {
-        let login = url.login.as_ref().map(|(user, password)| (user.as_str(), password.as_str()));
-        let (user, password) = login.unwrap_or(LOGIN);
-        push_login(out, user, password, &url.vhost);
+        let login = Login {
+            product: "imori-bench",
+            capabilities: &["authentication_failure_close", "publisher_confirms", "basic.nack"],
+            user: url.user(),
+            vhost: &url.vhost,
+            channel_max: CHANNEL_MAX,
+            frame_max: FRAME_BYTES_MAX,
+        };
+        push_login(out, &login);
+        push_method(out, CHANNEL, &channel::Open {});
     }
 
     fn subscribe(&self, destination: &Destination, terms: Terms, confirm: ConfirmMode, out: &mut Vec<u8>) {
         push_declaration(out, destination);
-        push_consumer(out, destination, terms);
+        // After a declaration whose queue is named by the broker, the empty name refers to that queue.
+        let queue = match destination {
+            Destination::Queue(queue) => &queue.name,
+            Destination::Service(name) => name,
+            Destination::Topic(subject) => {
+                push_own_queue(out, CHANNEL, TOPICS, subject, Table::EMPTY);
+                ""
+            }
+        };
+        if let Some(count) = terms.prefetch {
+            push_qos(out, CHANNEL, u16::try_from(count).unwrap_or(u16::MAX), false);
+        }
+        let consume = basic::Consume {
+            queue,
+            consumer_tag: "imori-bench",
+            no_ack: terms.ack == AckMode::Auto,
+            ..basic::Consume::default()
+        };
+        push_method(out, CHANNEL, &consume);
         if confirm == ConfirmMode::Each {
             push_barrier(out);
         }
@@ -70,7 +85,7 @@ impl Driver for Amqp {
     fn prepare(&self, destination: &Destination, confirm: ConfirmMode, out: &mut Vec<u8>) {
         push_declaration(out, destination);
         if confirm == ConfirmMode::Each {
-            push_confirm_select(out);
+            push_method(out, CHANNEL, &confirm::Select { no_wait: false });
         }
         push_barrier(out);
     }
@@ -97,16 +112,10 @@ impl Driver for Amqp {
             reply_to: Some(TextProperty::new(replies.address.as_bytes())),
             ..BasicProperties::default()
         };
-        let head = Head::new(service, &properties, size);
+        let (bytes, places) = encoded(service, &properties, &vec![b' '; size]);
         // `correlation-id` is the first property, after its length octet.
-        let correlation_ends = head.properties_at + 1 + CORRELATION_BYTES;
-        let (before, after) = head.bytes.split_at(correlation_ends.min(head.bytes.len()));
-        let body = framed(&vec![b' '; size]);
-        let (body_head, body) = body.split_at(HEAD_BYTES.min(body.len()));
-        // The value fits into the first body frame; the padding in the others never changes.
-        let part_bytes = size.min(PART_BYTES);
-        let end = body.get(part_bytes..).unwrap_or_default();
-        RequestTemplate::new(before, &[after, body_head].concat(), part_bytes, end)
+        let correlation_ends = places.properties_at + 1 + CORRELATION_BYTES;
+        RequestTemplate::encoded(bytes, correlation_ends, places.body_at, size)
     }
 
     fn message(&self, destination: &Destination, filler: &[u8], manner: Manner) -> MessageTemplate {
@@ -117,14 +126,12 @@ impl Driver for Amqp {
             expiration: expiration.as_ref().map(|text| TextProperty::new(text.as_bytes())),
             ..BasicProperties::default()
         };
-        let mut head = Head::new(destination, &properties, STAMP_BYTES + filler.len());
-        let body = framed(&[&[0; STAMP_BYTES], filler].concat());
-        head.bytes.extend_from_slice(body.get(..HEAD_BYTES).unwrap_or_default());
-        let filler = body.get(HEAD_BYTES + STAMP_BYTES..body.len().saturating_sub(1)).unwrap_or_default();
-        let template = MessageTemplate::new(|_| head.bytes, filler, &[FRAME_END]);
+        let body = [&[0; STAMP_BYTES], filler].concat();
+        let (bytes, places) = encoded(destination, &properties, &body);
+        let template = MessageTemplate::encoded(bytes, places.body_at, body.len());
         match manner.priorities {
             Some(priorities) => {
-                let at = head.properties_at + usize::from(manner.is_persistent);
+                let at = places.properties_at + usize::from(manner.is_persistent);
                 template.with_priorities_at(at, priorities)
             }
             None => template,
@@ -137,10 +144,7 @@ impl Driver for Amqp {
             ..BasicProperties::default()
         };
         let key = str::from_utf8(request.reply_to).unwrap_or_default();
-        push_head(out, "", key, &properties, request.body.len());
-        let body_at = out.len() + HEAD_BYTES;
-        push_body(out, CHANNEL, request.body, PART_BYTES);
-        body_at
+        out.len() + push_message(out, "", key, &properties, request.body).body_at
     }
 
     fn acknowledge(&self, token: &[u8], mode: AckMode, out: &mut Vec<u8>) {
@@ -162,68 +166,70 @@ impl Driver for Amqp {
         true
     }
 
-    fn check_confirms(&self) -> Result<()> {
-        Ok(())
-    }
-
-    fn check_queues(&self) -> Result<()> {
-        Ok(())
-    }
-
     fn declaration(&self, level: Level, priorities: Option<u8>) -> Vec<(String, String)> {
         declaration(level, priorities)
     }
 }
 
-/// The frames of a publish before its body.
-struct Head {
-    bytes: Vec<u8>,
-    /// Offset of the first property, after the flags.
-    properties_at: usize,
+/// A message for a destination.
+fn encoded(
+    destination: &Destination,
+    properties: &BasicProperties<'_>,
+    body: &[u8],
+) -> (Vec<u8>, PublishPlaces) {
+    let (exchange, key) = match destination {
+        Destination::Queue(queue) => ("", &queue.name),
+        Destination::Service(name) => ("", name),
+        Destination::Topic(subject) => (TOPICS, subject),
+    };
+    let mut bytes = Vec::new();
+    let places = push_message(&mut bytes, exchange, key, properties, body);
+    (bytes, places)
 }
 
-impl Head {
-    fn new(destination: &Destination, properties: &BasicProperties<'_>, body_bytes: usize) -> Head {
-        let (exchange, key) = match destination {
-            Destination::Queue(queue) => ("", &queue.name),
-            Destination::Service(name) => ("", name),
-            Destination::Topic(subject) => (TOPICS, subject),
-        };
-        let mut bytes = Vec::new();
-        let properties_at = push_head(&mut bytes, exchange, key, properties, body_bytes);
-        Head { bytes, properties_at }
-    }
-}
-
-/// Appends the frames of a publish before its body; returns the offset of the first property.
-fn push_head(
+fn push_message(
     out: &mut Vec<u8>,
     exchange: &str,
-    key: &str,
+    routing_key: &str,
     properties: &BasicProperties<'_>,
-    body_bytes: usize,
-) -> usize {
-    let publish = basic::Publish { exchange, routing_key: key, mandatory: false, immediate: false };
-    push_method(out, CHANNEL, &publish);
+    body: &[u8],
+) -> PublishPlaces {
     let mut block = Vec::new();
     properties.push(&mut block);
-    push_content_header(out, CHANNEL, body_bytes, &block);
-    out.len() - FRAME_END_BYTES - block.len() + FLAGS_BYTES
+    let publish = basic::Publish { exchange, routing_key, mandatory: false, immediate: false };
+    push_publish(out, CHANNEL, &publish, &block, body, FRAME_BYTES_MAX)
 }
 
-/// The body in frames.
-fn framed(body: &[u8]) -> Vec<u8> {
-    let mut frames = Vec::new();
-    push_body(&mut frames, CHANNEL, body, PART_BYTES);
-    frames
+/// Appends the declaration of the destination's queue; a topic has none.
+fn push_declaration(out: &mut Vec<u8>, destination: &Destination) {
+    let (name, given) = match destination {
+        Destination::Queue(queue) if queue.name != DIRECT_REPLY_TO => (&queue.name, &*queue.arguments),
+        Destination::Service(name) => (name, &[][..]),
+        Destination::Queue(_) | Destination::Topic(_) => return,
+    };
+    let mut arguments = Vec::new();
+    for (name, value) in given {
+        push_field(&mut arguments, name.as_bytes(), FieldValue::written(value));
+    }
+    push_queue(out, CHANNEL, name, table(&arguments));
+}
+
+/// Appends a method without effect; its answer shows that everything before it is done.
+fn push_barrier(out: &mut Vec<u8>) {
+    push_method(out, CHANNEL, &channel::Flow { active: true });
 }
 
 #[cfg(test)]
 mod tests {
     use std::time::Duration;
 
+    use imori_amqp091::codec::frame::FRAME_BYTES;
+
     use super::*;
     use crate::protocol::driver::{Confirmed, Heard, taken};
+
+    /// The most bytes of a body in one frame.
+    const PART_BYTES: usize = FRAME_BYTES_MAX as usize - FRAME_BYTES;
 
     const FIRST: Correlation = Correlation { run: 0xdead_beef, requester: 3, number: 0 };
 

@@ -4,21 +4,19 @@
 //! their own, replies an anonymous one. They arrive on a dynamic node, or on a queue per requester.
 
 use anyhow::{Result, bail, ensure};
-use imori_amqp10::codec::composites::{
-    Accepted, DeliveryState, Disposition, Header, Performative, Properties, Transfer,
-};
+use imori_amqp10::codec::composites::{Header, Properties, Transfer};
 use imori_amqp10::codec::field::Field as _;
-use imori_amqp10::codec::frame::{FrameKind, push_frame};
 use imori_amqp10::codec::map::MapBuf;
-use imori_amqp10::codec::push::push_map_of;
-use imori_amqp10::codec::restricted::{MessageId, Role};
+use imori_amqp10::codec::push::{push_binary_head, push_map_of};
+use imori_amqp10::codec::restricted::MessageId;
 use imori_amqp10::codec::sections::SectionKind;
 use imori_amqp10::codec::value::Value;
+use imori_client::amqp10::{push_accept, push_message};
 
 use crate::options::{AckMode, ReplyKind};
 use crate::protocol::amqp10_reader::Amqp10Reader;
 use crate::protocol::amqp10_set_up::{
-    CHANNEL, DYNAMIC, PART_BYTES, Purpose, address, credit_of, push, push_login, push_receiver, push_sender,
+    CHANNEL, DYNAMIC, PART_BYTES, Purpose, address, credit_of, push_login, push_receiver, push_sender,
 };
 use crate::protocol::driver::{
     CallTerms, ConfirmMode, Delivery, Destination, Driver, Manner, Queue, Reader, Replies, Terms, comparisons,
@@ -27,17 +25,8 @@ use crate::protocol::template::{CORRELATION_BYTES, Correlation, MessageTemplate,
 use crate::stamp::STAMP_BYTES;
 use crate::url::Url;
 
-/// Login if the URL has none.
-const LOGIN: (&str, &str) = ("guest", "guest");
-
 /// Placeholder for the delivery's number, which is found by its value; it must encode to four bytes.
 const NUMBER: u32 = 0xf0e1_d2c3;
-
-/// Descriptor of a data section (AMQP 1.0, 3.2.6).
-const DATA: &[u8] = &[0x00, 0x53, 0x75];
-
-/// Constructor of a binary with a four-byte length.
-const BINARY_32: u8 = 0xb0;
 
 /// AMQP 1.0.
 #[derive(Debug)]
@@ -53,9 +42,7 @@ impl Driver for Amqp10 {
     }
 
     fn log_in(&self, url: &Url, out: &mut Vec<u8>) {
-        let login = url.login.as_ref().map(|(user, password)| (user.as_str(), password.as_str()));
-        let (user, password) = login.unwrap_or(LOGIN);
-        push_login(out, user, password, &url.vhost);
+        push_login(out, url);
     }
 
     fn subscribe(&self, destination: &Destination, terms: Terms, confirm: ConfirmMode, out: &mut Vec<u8>) {
@@ -96,17 +83,16 @@ impl Driver for Amqp10 {
             correlation_id: Some(MessageId::String(&correlation)),
             ..Properties::default()
         };
-        let parts =
-            Parts::new(Purpose::Publish, &Sections { properties, ..Sections::default() }, NUMBER, true, size);
-        let at = position(&parts.head, correlation.as_bytes()).unwrap_or_default() + CORRELATION_BYTES;
-        let (before, after) = parts.head.split_at(at.min(parts.head.len()));
-        let end = parts.behind(&vec![b' '; size]);
-        RequestTemplate::new(before, after, size.min(PART_BYTES), &end)
-            .with_delivery_numbers(parts.numbers_at)
+        let sections = Sections { properties, ..Sections::default() };
+        let mut bytes = Vec::new();
+        let places = sections.push(&mut bytes, Purpose::Publish, NUMBER, true, &vec![b' '; size]);
+        let ends = position(&bytes, correlation.as_bytes()).unwrap_or_default() + CORRELATION_BYTES;
+        let numbers_at = numbers_at(&bytes);
+        RequestTemplate::encoded(bytes, ends, places.body_at, places.message_bytes)
+            .with_delivery_numbers(numbers_at)
     }
 
     fn message(&self, destination: &Destination, filler: &[u8], manner: Manner) -> MessageTemplate {
-        let size = STAMP_BYTES + filler.len();
         let header = Header {
             durable: manner.is_persistent,
             priority: manner.priorities.map_or(Header::default().priority, |_| 0),
@@ -116,14 +102,15 @@ impl Driver for Amqp10 {
         let properties = Properties { to: Some(address(destination)), ..Properties::default() };
         let sections = Sections { header: Some(header), properties, comparisons: manner.comparisons };
         let is_settled = manner.confirm == ConfirmMode::None;
-        let parts = Parts::new(Purpose::Publish, &sections, NUMBER, is_settled, size);
-        let behind = parts.behind(&[&[0; STAMP_BYTES], filler].concat());
-        let first = filler.get(..size.min(PART_BYTES) - STAMP_BYTES).unwrap_or(filler);
-        let template = MessageTemplate::new(|_| parts.head.clone(), &[first, &behind].concat(), b"")
-            .with_delivery_numbers(parts.numbers_at);
-        match (manner.priorities, parts.priority_at) {
-            (Some(priorities), Some(at)) => template.with_priorities_at(at, priorities),
-            _ => template,
+        let body = [&[0; STAMP_BYTES], filler].concat();
+        let mut bytes = Vec::new();
+        let places = sections.push(&mut bytes, Purpose::Publish, NUMBER, is_settled, &body);
+        let numbers_at = numbers_at(&bytes);
+        let template = MessageTemplate::encoded(bytes, places.body_at, places.message_bytes)
+            .with_delivery_numbers(numbers_at);
+        match manner.priorities {
+            Some(priorities) => template.with_priorities_at(places.priority_at, priorities),
+            None => template,
         }
     }
 
@@ -136,23 +123,13 @@ impl Driver for Amqp10 {
             ..Properties::default()
         };
         let sections = Sections { properties, ..Sections::default() };
-        let parts = Parts::new(Purpose::Reply, &sections, number, true, request.body.len());
-        out.extend_from_slice(&parts.head);
-        let body_at = out.len();
-        out.extend_from_slice(request.body.get(..PART_BYTES).unwrap_or(request.body));
-        out.extend_from_slice(&parts.behind(request.body));
-        body_at
+        let begin = out.len();
+        begin + sections.push(out, Purpose::Reply, number, true, request.body).body_at
     }
 
     fn acknowledge(&self, token: &[u8], _: AckMode, out: &mut Vec<u8>) {
-        let disposition = Disposition {
-            role: Role::Receiver,
-            first: token.first_chunk().map_or(0, |number| u32::from_be_bytes(*number)),
-            settled: true,
-            state: Some(DeliveryState::Accepted(Accepted {})),
-            ..Disposition::default()
-        };
-        push(out, &Performative::Disposition(disposition));
+        let number = token.first_chunk().map_or(0, |number| u32::from_be_bytes(*number));
+        push_accept(out, CHANNEL, number, number);
     }
 
     fn check(&self, terms: Terms) -> Result<()> {
@@ -160,14 +137,6 @@ impl Driver for Amqp10 {
             terms.ack != AckMode::Client,
             "AMQP 1.0 acknowledges each delivery; use `--ack client-individual`"
         );
-        Ok(())
-    }
-
-    fn check_confirms(&self) -> Result<()> {
-        Ok(())
-    }
-
-    fn check_queues(&self) -> Result<()> {
         Ok(())
     }
 
@@ -187,68 +156,61 @@ struct Sections<'a> {
     comparisons: u8,
 }
 
-/// A message, split into transfers.
-struct Parts {
-    purpose: Purpose,
-    /// The first transfer up to the body.
-    head: Vec<u8>,
-    /// Offsets in it of the delivery-id and the delivery-tag.
-    numbers_at: [usize; 2],
-    /// Offset in it of the priority, if the header has one.
-    priority_at: Option<usize>,
-    size: usize,
+/// Where the parts of a message stand, counted from its first frame.
+struct Places {
+    /// Offset of the body.
+    body_at: usize,
+    /// Offset of the priority, if the header has one.
+    priority_at: usize,
+    /// Bytes of the message in all its transfers.
+    message_bytes: usize,
 }
 
-impl Parts {
-    fn new(purpose: Purpose, sections: &Sections<'_>, number: u32, is_settled: bool, size: usize) -> Parts {
-        let tag = number.to_be_bytes();
-        let transfer = Transfer {
+impl Sections<'_> {
+    /// Appends a message with this body, in as many transfers as needed.
+    fn push(
+        &self,
+        out: &mut Vec<u8>,
+        purpose: Purpose,
+        number: u32,
+        is_settled: bool,
+        body: &[u8],
+    ) -> Places {
+        let mut message = Vec::with_capacity(128 + body.len());
+        let mut priority_at = 0;
+        if let Some(header) = &self.header {
+            header.push(&mut message);
+            priority_at = position(&message, &[0x50, header.priority]).map_or(0, |at| at + 1);
+        }
+        self.properties.push(&mut message);
+        push_compared(&mut message, self.comparisons);
+        SectionKind::Data.push(&mut message);
+        push_binary_head(&mut message, body.len());
+        let body_at = message.len();
+        message.extend_from_slice(body);
+        let first = Transfer {
             handle: purpose.handle(),
             delivery_id: Some(number),
-            delivery_tag: Some(&tag),
+            delivery_tag: Some(&number.to_be_bytes()),
             message_format: Some(0),
             settled: Some(is_settled),
-            more: size > PART_BYTES,
             ..Transfer::default()
         };
-        let mut head = Vec::new();
-        let mut priority_at = None;
-        push_frame(&mut head, FrameKind::Amqp, CHANNEL, |out| {
-            Performative::Transfer(transfer).encode(out);
-            if let Some(header) = &sections.header {
-                let from = out.len();
-                header.push(out);
-                let priority = [0x50, header.priority];
-                priority_at =
-                    position(out.get(from..).unwrap_or_default(), &priority).map(|at| from + at + 1);
-            }
-            sections.properties.push(out);
-            push_compared(out, sections.comparisons);
-            out.extend_from_slice(DATA);
-            out.push(BINARY_32);
-            out.extend_from_slice(&(size as u32).to_be_bytes());
-        });
-        lengthen(&mut head, 0, size.min(PART_BYTES));
-        let first = position(&head, &tag).unwrap_or_default();
-        let second = position(head.get(first + tag.len()..).unwrap_or_default(), &tag).unwrap_or_default();
-        Parts { purpose, numbers_at: [first, first + tag.len() + second], head, priority_at, size }
-    }
-
-    /// The transfers after the first one.
-    fn behind(&self, body: &[u8]) -> Vec<u8> {
-        let mut out = Vec::new();
-        let rest = body.get(PART_BYTES.min(body.len())..).unwrap_or_default();
-        let mut left = self.size.saturating_sub(PART_BYTES);
-        for part in rest.chunks(PART_BYTES) {
-            left = left.saturating_sub(part.len());
-            let transfer = Transfer { handle: self.purpose.handle(), more: left > 0, ..Transfer::default() };
-            push_frame(&mut out, FrameKind::Amqp, CHANNEL, |out| {
-                Performative::Transfer(transfer).encode(out);
-                out.extend_from_slice(part);
-            });
+        let message_at = push_message(out, CHANNEL, &first, &message, PART_BYTES);
+        Places {
+            body_at: message_at + body_at,
+            priority_at: message_at + priority_at,
+            message_bytes: message.len(),
         }
-        out
     }
+}
+
+/// Offsets of the delivery-id and the delivery-tag of the first transfer, which has [`NUMBER`] as both.
+fn numbers_at(bytes: &[u8]) -> [usize; 2] {
+    let tag = NUMBER.to_be_bytes();
+    let first = position(bytes, &tag).unwrap_or_default();
+    let second = position(bytes.get(first + tag.len()..).unwrap_or_default(), &tag).unwrap_or_default();
+    [first, first + tag.len() + second]
 }
 
 /// Appends the application properties for selectors; no section if there are none.
@@ -263,26 +225,27 @@ fn push_compared(out: &mut Vec<u8>, count: u8) {
     }
 }
 
-/// Adds bytes that will follow to the length of a frame.
-fn lengthen(frame: &mut [u8], at: usize, more: usize) {
-    if let Some(place) = frame.get_mut(at..).and_then(|frame| frame.first_chunk_mut::<4>()) {
-        *place = (u32::from_be_bytes(*place) + more as u32).to_be_bytes();
-    }
-}
-
 fn position(bytes: &[u8], searched: &[u8]) -> Option<usize> {
     bytes.windows(searched.len()).position(|window| window == searched)
 }
 
 #[cfg(test)]
 mod tests {
-    use imori_amqp10::codec::composites::{Attach, Begin, Flow, Source};
+    use imori_amqp10::codec::composites::{
+        Accepted, Attach, Begin, DeliveryState, Disposition, Flow, Performative, Source,
+    };
+    use imori_amqp10::codec::frame::{FrameKind, push_frame};
+    use imori_amqp10::codec::restricted::Role;
+    use imori_client::amqp10::WINDOW;
 
     use super::*;
-    use crate::protocol::amqp10_set_up::WINDOW;
     use crate::protocol::driver::{Confirmed, Heard, taken};
 
     const FIRST: Correlation = Correlation { run: 0xdead_beef, requester: 3, number: 0 };
+
+    fn push(out: &mut Vec<u8>, performative: &Performative<'_>) {
+        push_frame(out, FrameKind::Amqp, CHANNEL, |out| performative.encode(out));
+    }
 
     fn written(write: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
         let mut out = Vec::new();

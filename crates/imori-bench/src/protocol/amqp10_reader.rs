@@ -10,8 +10,9 @@ use imori_amqp10::codec::frame::{Frame, FrameKind, Step, decode, push_heartbeat}
 use imori_amqp10::codec::restricted::{MessageId, Role, SaslCode};
 use imori_amqp10::codec::sections::{Section, Sections};
 use imori_amqp10::codec::value::Value;
+use imori_client::amqp10::{self, reason};
 
-use crate::protocol::amqp10_set_up::{FRAME_BYTES, Purpose, WINDOW, frames_of, push_credit};
+use crate::protocol::amqp10_set_up::{CHANNEL, FRAME_BYTES, Purpose, frames_of};
 use crate::protocol::credit::Credit;
 use crate::protocol::driver::{Confirmed, Delivery, Heard, Reader, text};
 use crate::protocol::template::{Correlation, MessageTemplate, RequestTemplate};
@@ -271,10 +272,10 @@ impl Amqp10Reader {
     fn grant_until(&mut self, until: u32) {
         let Some(incoming) = &mut self.incoming else { return };
         incoming.granted_until = until;
-        let credit = until.wrapping_sub(incoming.delivered).min(WINDOW);
-        let (purpose, delivered) = (incoming.purpose, incoming.delivered);
+        let mut credit = amqp10::Credit { delivered: incoming.delivered, granted_until: until };
+        let link = (incoming.purpose.handle(), true);
         self.answer.clear();
-        push_credit(&mut self.answer, self.next_incoming_id, purpose, Some(delivered), credit);
+        credit.grant(&mut self.answer, CHANNEL, link, self.next_incoming_id, until);
         self.is_answer_due = true;
     }
 
@@ -306,11 +307,7 @@ fn of_login(frame: &Frame<'_>) -> Result<Heard<'static>> {
 
 /// The broker's reason for ending a link, the session or the connection.
 fn ended(error: Option<&Error<'_>>, otherwise: &str) -> Heard<'static> {
-    let said = |error: &Error<'_>| match error.description {
-        Some(description) => format!("{}: {description}", error.condition.0),
-        None => error.condition.0.to_owned(),
-    };
-    Heard::Error(error.map_or(otherwise.to_owned(), |error| text(said(error).as_bytes())))
+    Heard::Error(text(error.map_or(otherwise, reason).as_bytes()))
 }
 
 /// Decodes the sections of a message.

@@ -1,13 +1,16 @@
 //! Decodes the frames of an AMQP 0-9-1 broker, and numbers its confirms.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 use anyhow::{Result, anyhow, bail, ensure};
-use imori_amqp091::codec::frame::{Frame, FrameType, Step, decode};
-use imori_amqp091::codec::methods::{Method, basic};
-use imori_amqp091::codec::properties::{BasicProperties, ContentHeader};
+use imori_amqp091::codec::frame::FrameType;
+use imori_amqp091::codec::methods::Method;
+use imori_amqp091::codec::properties::{BasicProperties, TextProperty};
 use imori_amqp091::codec::table::{FieldValue, Table};
 use imori_amqp091::limits::FRAME_BYTES_MAX;
+use imori_client::Malformed;
+use imori_client::amqp091::{self, refusal};
 
 use crate::limits::FRAME_BYTES_MAX as BODY_BYTES_MAX;
 use crate::protocol::driver::{Confirmed, Delivery, Heard, Reader, text};
@@ -15,15 +18,18 @@ use crate::protocol::driver::{Confirmed, Delivery, Heard, Reader, text};
 /// The error for bytes that no AMQP 0-9-1 broker would send.
 const NOT_AMQP: &str = "what the broker sends is not AMQP 0-9-1; correct scheme or port of `--url`";
 
-/// Bytes of a delivery tag.
-const TAG_BYTES: usize = 8;
+/// Frames and bodies of any size that this tool takes.
+const FRAMES: amqp091::Reader =
+    amqp091::Reader { payload_bytes_max: FRAME_BYTES_MAX as usize, body_bytes_max: BODY_BYTES_MAX };
 
 /// Decodes the bytes of one connection.
 #[derive(Debug, Default)]
 pub(super) struct AmqpReader {
     server: String,
-    /// The body of a delivery that spans several frames.
+    /// The body of a delivery that came in several frames.
     body: Vec<u8>,
+    /// The tag of the last delivery, as the token for its acknowledgement.
+    tag: [u8; 8],
     confirms: Confirms,
 }
 
@@ -38,19 +44,39 @@ struct Confirms {
 
 impl Reader for AmqpReader {
     fn take<'a>(&'a mut self, bytes: &'a [u8]) -> Result<Option<(Heard<'a>, usize)>> {
-        let Some(frame) = frame(bytes)? else {
-            return Ok(None);
-        };
+        let not_amqp = |_: Malformed| anyhow!("{NOT_AMQP}");
+        let Some(frame) = FRAMES.frame(bytes, 0).map_err(not_amqp)? else { return Ok(None) };
         if frame.kind != FrameType::Method {
             ensure!(frame.kind == FrameType::Heartbeat, "{NOT_AMQP}");
             return Ok(Some((Heard::Nothing, frame.len())));
         }
+        let len = frame.len();
         let heard = match Method::decode(frame.payload).map_err(|_| anyhow!("{NOT_AMQP}"))? {
-            Method::BasicDeliver(deliver) => return self.delivery(&deliver, frame, bytes),
+            Method::BasicDeliver(deliver) => {
+                let Some(content) = FRAMES.content(bytes, len).map_err(not_amqp)? else { return Ok(None) };
+                let properties =
+                    BasicProperties::read(content.properties).map_err(|_| anyhow!("{NOT_AMQP}"))?;
+                let value = |property: Option<TextProperty<'a>>| property.map_or(&[][..], |text| text.bytes);
+                self.tag = deliver.delivery_tag.to_be_bytes();
+                let delivery = Delivery {
+                    correlation: value(properties.correlation_id),
+                    reply_to: value(properties.reply_to),
+                    ack: &self.tag,
+                    is_redelivered: deliver.redelivered,
+                    body: match content.body {
+                        Cow::Borrowed(body) => body,
+                        Cow::Owned(body) => {
+                            self.body = body;
+                            &self.body
+                        }
+                    },
+                };
+                return Ok(Some((Heard::Delivery(delivery), content.end)));
+            }
             Method::BasicAck(ack) => match self.confirms.next(ack.delivery_tag, ack.multiple) {
                 Some((number, has_more)) => {
                     let confirmed = Confirmed { number: number as u32, level: None };
-                    let used = if has_more { 0 } else { frame.len() };
+                    let used = if has_more { 0 } else { len };
                     return Ok(Some((Heard::Confirmed(Some(confirmed)), used)));
                 }
                 None => Heard::Nothing,
@@ -67,61 +93,15 @@ impl Reader for AmqpReader {
                 Heard::Nothing
             }
             Method::ChannelOpenOk(_) | Method::ChannelFlowOk(_) => Heard::Confirmed(None),
-            Method::ConnectionClose(close) => Heard::Error(text(close.reply_text.as_bytes())),
-            Method::ChannelClose(close) => Heard::Error(text(close.reply_text.as_bytes())),
-            Method::BasicNack(_) => Heard::Error("it does not take a message".to_owned()),
-            Method::BasicCancel(_) => Heard::Error("it cancels a consumer, whose queue is gone".to_owned()),
-            _ => Heard::Nothing,
+            method => {
+                refusal(&method).map_or(Heard::Nothing, |refusal| Heard::Error(text(refusal.as_bytes())))
+            }
         };
-        Ok(Some((heard, frame.len())))
+        Ok(Some((heard, len)))
     }
 
     fn server(&self) -> &str {
         &self.server
-    }
-}
-
-impl AmqpReader {
-    /// Decodes a delivery; `None` until its header and whole body have arrived.
-    fn delivery<'a>(
-        &'a mut self,
-        deliver: &basic::Deliver<'_>,
-        first: Frame<'a>,
-        bytes: &'a [u8],
-    ) -> Result<Option<(Heard<'a>, usize)>> {
-        let mut used = first.len();
-        let Some(header) = frame(bytes.get(used..).unwrap_or_default())? else {
-            return Ok(None);
-        };
-        used += header.len();
-        let content = ContentHeader::decode(header.payload).map_err(|_| anyhow!("{NOT_AMQP}"))?;
-        let properties = BasicProperties::read(content.properties).map_err(|_| anyhow!("{NOT_AMQP}"))?;
-        let len = usize::try_from(content.body_len).ok().filter(|len| *len <= BODY_BYTES_MAX);
-        let Some(len) = len else { bail!("{NOT_AMQP}") };
-        let mut body: &'a [u8] = &[];
-        self.body.clear();
-        while body.len().max(self.body.len()) < len {
-            let Some(part) = frame(bytes.get(used..).unwrap_or_default())? else {
-                return Ok(None);
-            };
-            used += part.len();
-            // A body in a single frame is borrowed from the buffer.
-            match part.payload.len() == len {
-                true => body = part.payload,
-                false => self.body.extend_from_slice(part.payload),
-            }
-        }
-        let value = |property: Option<imori_amqp091::codec::properties::TextProperty<'a>>| {
-            property.map_or(&[][..], |text| text.bytes)
-        };
-        let delivery = Delivery {
-            correlation: value(properties.correlation_id),
-            reply_to: value(properties.reply_to),
-            ack: tag_bytes(first.payload, deliver.consumer_tag),
-            is_redelivered: deliver.redelivered,
-            body: if body.is_empty() { &self.body } else { body },
-        };
-        Ok(Some((Heard::Delivery(delivery), used)))
     }
 }
 
@@ -146,21 +126,6 @@ impl Confirms {
             self.until += 1;
         }
     }
-}
-
-/// The frame at the start of the bytes; `None` if it is incomplete.
-fn frame(bytes: &[u8]) -> Result<Option<Frame<'_>>> {
-    match decode(bytes, FRAME_BYTES_MAX as usize) {
-        Ok(Step::Frame(frame)) => Ok(Some(frame)),
-        Ok(Step::Incomplete { .. }) => Ok(None),
-        Err(_) => bail!("{NOT_AMQP}"),
-    }
-}
-
-/// The bytes of the delivery tag in `basic.deliver`, after class, method and consumer tag.
-fn tag_bytes<'a>(payload: &'a [u8], consumer_tag: &str) -> &'a [u8] {
-    let from = 2 + 2 + 1 + consumer_tag.len();
-    payload.get(from..from + TAG_BYTES).unwrap_or_default()
 }
 
 /// Product, version and platform of the broker.

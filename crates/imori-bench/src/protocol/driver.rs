@@ -65,10 +65,14 @@ pub trait Driver: Debug + Sync {
     }
 
     /// Refuses confirms if the protocol has none.
-    fn check_confirms(&self) -> Result<()>;
+    fn check_confirms(&self) -> Result<()> {
+        Ok(())
+    }
 
     /// Refuses queues if the protocol stores no messages.
-    fn check_queues(&self) -> Result<()>;
+    fn check_queues(&self) -> Result<()> {
+        Ok(())
+    }
 
     /// The arguments for declaring queues with this level and number of priorities; broker defaults
     /// are left out.

@@ -5,7 +5,6 @@ pub(crate) mod stomp;
 mod stomp_frame;
 pub(crate) mod nats;
 pub(crate) mod amqp;
-mod amqp_set_up;
 mod amqp_reader;
 pub(crate) mod amqp10;
 mod amqp10_reader;

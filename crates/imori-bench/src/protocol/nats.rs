@@ -4,12 +4,12 @@
 //! that must be confirmed is followed by PING, because the broker answers in order.
 
 use anyhow::{Context, Result, anyhow, bail, ensure};
+use imori_client::nats::is_unheard;
 use imori_nats::codec::connect::ConnectOptions;
 use imori_nats::codec::decode::{Decoder, Step};
-use imori_nats::codec::encode::{PING, PONG, push_connect, push_subscribe};
-use imori_nats::codec::headers::status;
+use imori_nats::codec::encode::{PING, PONG, push_connect, push_publish, push_subscribe};
 use imori_nats::codec::info::Info;
-use imori_nats::codec::operation::{Message, ServerOp, Subscribe};
+use imori_nats::codec::operation::{Message, Publish, ServerOp, Subscribe};
 use imori_nats::limits::Limits;
 
 use crate::limits::FRAME_BYTES_MAX;
@@ -17,9 +17,7 @@ use crate::options::{AckMode, ReplyKind};
 use crate::protocol::driver::{
     ConfirmMode, Delivery, Destination, Driver, Heard, Manner, Reader, Replies, Terms, check_no_terms, text,
 };
-use crate::protocol::template::{
-    CORRELATION_BYTES, Correlation, MessageTemplate, RequestTemplate, push_decimal,
-};
+use crate::protocol::template::{CORRELATION_BYTES, Correlation, MessageTemplate, RequestTemplate};
 use crate::url::Url;
 
 /// The error for bytes that no NATS server would send.
@@ -27,9 +25,6 @@ const NOT_NATS: &str = "what the broker sends is not NATS; correct scheme or por
 
 /// The queue group of the responders.
 const GROUP: &[u8] = b"imori-bench";
-
-/// Status of a request without responders.
-const NO_RESPONDERS: &[u8] = b"503";
 
 /// Core NATS.
 #[derive(Debug)]
@@ -92,15 +87,9 @@ impl Driver for Nats {
     }
 
     fn reply(&self, request: &Delivery<'_>, out: &mut Vec<u8>) -> usize {
-        out.extend_from_slice(b"PUB ");
-        out.extend_from_slice(request.reply_to);
-        out.push(b' ');
-        push_decimal(out, request.body.len() as u64);
-        out.extend_from_slice(b"\r\n");
-        let body_at = out.len();
-        out.extend_from_slice(request.body);
-        out.extend_from_slice(b"\r\n");
-        body_at
+        let reply = Publish { subject: request.reply_to, reply: None, headers: None, payload: request.body };
+        push_publish(out, &reply);
+        out.len() - request.body.len() - b"\r\n".len()
     }
 
     fn acknowledge(&self, _token: &[u8], _mode: AckMode, _out: &mut Vec<u8>) {}
@@ -173,7 +162,7 @@ impl Reader for NatsReader {
 
 /// A request carries its correlation in the reply subject; a reply carries it in its own subject.
 fn heard<'a>(message: &Message<'a>) -> Heard<'a> {
-    if message.payload.is_empty() && message.headers.and_then(status) == Some(NO_RESPONDERS) {
+    if message.payload.is_empty() && is_unheard(message) {
         return Heard::Error("nobody hears the requests".to_owned());
     }
     let reply_to = message.reply.unwrap_or_default();

@@ -1,21 +1,22 @@
 //! STOMP 1.2, in the brokers' dialects of destinations.
 
-use anyhow::{Result, bail, ensure};
+use anyhow::{Result, anyhow, bail, ensure};
+use imori_client::stomp::{self, push_connect};
 use imori_stomp::codec::command::Command;
-use imori_stomp::codec::frame::HeaderTable;
+use imori_stomp::limits::Limits;
 
+use crate::limits::FRAME_BYTES_MAX;
 use crate::options::{AckMode, Level, ReplyKind, Style};
 use crate::protocol::driver::{
     ConfirmMode, Confirmed, Delivery, Destination, Driver, Heard, Manner, Queue, Reader, Replies, Terms,
     check_no_selector, declaration, text,
 };
+use crate::protocol::stomp_frame::Frame;
 use crate::protocol::template::{Correlation, MessageTemplate, RequestTemplate, push_decimal, read_number};
 use crate::url::Url;
 
-use crate::protocol::stomp_frame::{Frame, FrameReader};
-
-/// Login if the URL has none.
-const LOGIN: (&str, &str) = ("guest", "guest");
+/// The error for bytes that no STOMP broker would send.
+const NOT_STOMP: &str = "what the broker sends is not STOMP; correct scheme or port of `--url`";
 
 /// Prefixes of the headers whose values differ from message to message.
 const PRIORITY: &str = "priority:";
@@ -34,21 +35,12 @@ impl Driver for Stomp {
     }
 
     fn reader(&self) -> Box<dyn Reader> {
-        Box::new(StompReader {
-            frames: FrameReader::new(),
-            table: HeaderTable::default(),
-            server: String::new(),
-        })
+        let limits = Limits { body_bytes_max: FRAME_BYTES_MAX, ..Limits::default() };
+        Box::new(StompReader { frames: stomp::Reader::new(limits), server: String::new() })
     }
 
     fn log_in(&self, url: &Url, out: &mut Vec<u8>) {
-        let login = url.login.as_ref().map(|(user, password)| (user.as_str(), password.as_str()));
-        let (user, password) = login.unwrap_or(LOGIN);
-        let connect = format!(
-            "CONNECT\naccept-version:1.2\nhost:{}\nlogin:{user}\npasscode:{password}\nheart-beat:0,0\n\n\0",
-            url.vhost
-        );
-        out.extend_from_slice(connect.as_bytes());
+        push_connect(out, "1.2", &url.vhost, Some(url.user().unwrap_or(("guest", "guest"))));
     }
 
     fn subscribe(&self, destination: &Destination, terms: Terms, confirm: ConfirmMode, out: &mut Vec<u8>) {
@@ -155,14 +147,6 @@ impl Driver for Stomp {
         Ok(())
     }
 
-    fn check_confirms(&self) -> Result<()> {
-        Ok(())
-    }
-
-    fn check_queues(&self) -> Result<()> {
-        Ok(())
-    }
-
     fn declaration(&self, level: Level, priorities: Option<u8>) -> Vec<(String, String)> {
         match self.0 {
             Style::Rabbitmq => declaration(level, priorities),
@@ -249,15 +233,17 @@ impl AckMode {
 /// Decodes a broker's frames.
 #[derive(Debug)]
 struct StompReader {
-    frames: FrameReader,
-    table: HeaderTable,
+    frames: stomp::Reader,
     server: String,
 }
 
 impl Reader for StompReader {
     fn take<'a>(&'a mut self, bytes: &'a [u8]) -> Result<Option<(Heard<'a>, usize)>> {
-        let Some((frame, used)) = self.frames.take(bytes, &mut self.table)? else {
-            return Ok(None);
+        // The codec's errors advise a client developer; here the user has to correct the URL.
+        let (frame, used) = match self.frames.take(bytes).map_err(|_| anyhow!("{NOT_STOMP}"))? {
+            Some((Some(frame), used)) => (Frame::of(&frame)?, used),
+            Some((None, used)) => return Ok(Some((Heard::Nothing, used))),
+            None => return Ok(None),
         };
         let heard = match frame.command {
             Command::Message => Heard::Delivery(delivery(&frame)),
@@ -483,6 +469,20 @@ mod tests {
                 "ACK\nid:a-1\n\n\0"
             );
         });
+    }
+
+    #[test]
+    fn what_is_no_frame_of_a_broker_ends_the_run() {
+        for bytes in [
+            &b"HTTP/1.1 400 Bad Request\r\n"[..],
+            b"SEND\n\n\0",
+            b"MESSAGE\nno colon\n\n\0",
+            b"MESSAGE\ncontent-length:x\n\n\0",
+            b"MESSAGE\ncontent-length:1\n\nab\0",
+            b"MESSAGE\ncontent-length:99999999999\n\n",
+        ] {
+            assert!(RABBITMQ.reader().take(bytes).is_err(), "{}", text(bytes));
+        }
     }
 
     #[test]

@@ -1,54 +1,12 @@
-//! Decodes frames from a broker: the codec's view of the buffer, reduced to the headers that a client needs.
+//! A broker's frame: the codec's view of the buffer, reduced to the headers that the load tool needs.
 //!
 //! Header values are not unescaped: those that are sent back, such as a reply address, must be
 //! returned byte for byte.
 
-use anyhow::{Result, anyhow, bail};
+use anyhow::{Result, bail};
 use imori_stomp::codec::command::Command;
-use imori_stomp::codec::decode::{Decoder, Step};
-use imori_stomp::codec::frame::HeaderTable;
-use imori_stomp::codec::version::Version;
-use imori_stomp::limits::Limits;
 
-use crate::limits::FRAME_BYTES_MAX;
 use crate::protocol::driver::text;
-
-/// The error for bytes that no STOMP broker would send.
-const NOT_STOMP: &str = "what the broker sends is not STOMP; correct scheme or port of `--url`";
-
-/// Decodes the bytes of one connection; connections of a thread may share the header table.
-#[derive(Debug)]
-pub(super) struct FrameReader {
-    decoder: Decoder,
-}
-
-impl FrameReader {
-    /// Creates a reader at the beginning of a frame.
-    pub(super) fn new() -> FrameReader {
-        let limits = Limits { body_bytes_max: FRAME_BYTES_MAX, ..Limits::default() };
-        let mut decoder = Decoder::new(limits);
-        decoder.connected(Version::V12);
-        FrameReader { decoder }
-    }
-
-    /// Decodes the first frame and returns it with its length; `None` if it is incomplete.
-    ///
-    /// The next call must then pass the same bytes again, with more appended.
-    pub(super) fn take<'a>(
-        &mut self,
-        bytes: &'a [u8],
-        table: &'a mut HeaderTable,
-    ) -> Result<Option<(Frame<'a>, usize)>> {
-        // Line ends between frames are heart-beats.
-        let beats = bytes.iter().take_while(|byte| matches!(byte, b'\n' | b'\r')).count();
-        let bytes = bytes.get(beats..).unwrap_or_default();
-        // The codec's errors advise a client developer; here the user has to correct the URL.
-        match self.decoder.decode(bytes, table).map_err(|_| anyhow!("{NOT_STOMP}"))? {
-            Step::Frame { frame, consumed } => Ok(Some((Frame::of(&frame)?, beats + consumed))),
-            Step::Noise { .. } | Step::Incomplete { .. } => Ok(None),
-        }
-    }
-}
 
 /// A frame in the buffer it was read into; an absent header is empty.
 #[derive(Debug, Clone, Copy)]
@@ -78,7 +36,7 @@ pub(super) struct Frame<'a> {
 }
 
 impl<'a> Frame<'a> {
-    fn of(frame: &imori_stomp::codec::frame::Frame<'a>) -> Result<Frame<'a>> {
+    pub(super) fn of(frame: &imori_stomp::codec::frame::Frame<'a>) -> Result<Frame<'a>> {
         let command = frame.command;
         if !matches!(command, Command::Message | Command::Receipt | Command::Connected | Command::Error) {
             bail!("the broker sends {command:?}, which is no command of a server");
@@ -129,18 +87,20 @@ impl<'a> Frame<'a> {
 }
 
 #[cfg(test)]
-fn taken<T>(bytes: &[u8], see: impl FnOnce(&Frame<'_>) -> T) -> T {
-    let mut table = HeaderTable::default();
-    let (frame, used) = FrameReader::new().take(bytes, &mut table).unwrap().unwrap();
-    assert_eq!(used, bytes.len(), "one frame and nothing else");
-    see(&frame)
-}
-
-#[cfg(test)]
 mod tests {
+    use imori_client::stomp::Reader;
+    use imori_stomp::limits::Limits;
+
     use super::*;
 
     const MESSAGE: &[u8] = b"MESSAGE\nsubscription:0\ncorrelation-id:c-1\nreply-to:/reply-queue/a\\cb\ncorrelation-id:no\ncontent-length:5\n\na\0b\nc\0";
+
+    fn taken<T>(bytes: &[u8], see: impl FnOnce(&Frame<'_>) -> T) -> T {
+        let mut reader = Reader::new(Limits::default());
+        let (frame, used) = reader.take(bytes).unwrap().unwrap();
+        assert_eq!(used, bytes.len(), "one frame and nothing else");
+        see(&Frame::of(&frame.unwrap()).unwrap())
+    }
 
     #[test]
     fn a_message_is_read_as_it_stands_on_the_wire() {
@@ -150,38 +110,6 @@ mod tests {
             assert_eq!(frame.reply_to, b"/reply-queue/a\\cb");
             assert_eq!(frame.body, b"a\0b\nc");
         });
-    }
-
-    #[test]
-    fn a_frame_may_come_byte_by_byte() {
-        let (mut reader, mut table) = (FrameReader::new(), HeaderTable::default());
-        for length in 0..MESSAGE.len() {
-            let prefix = MESSAGE.get(..length).unwrap();
-            assert!(reader.take(prefix, &mut table).unwrap().is_none(), "{length} bytes");
-        }
-        assert!(reader.take(MESSAGE, &mut table).unwrap().is_some());
-    }
-
-    #[test]
-    fn heart_beats_and_carriage_returns_are_stepped_over() {
-        let bytes = b"\n\r\n\nRECEIPT\r\nreceipt-id:7\r\n\r\n\0\nMESS";
-        let mut table = HeaderTable::default();
-        let (frame, used) = FrameReader::new().take(bytes, &mut table).unwrap().unwrap();
-        assert_eq!((frame.command, used), (Command::Receipt, bytes.len() - 5));
-    }
-
-    #[test]
-    fn what_is_no_frame_of_a_broker_ends_the_run() {
-        for bytes in [
-            &b"HTTP/1.1 400 Bad Request\r\n"[..],
-            b"SEND\n\n\0",
-            b"MESSAGE\nno colon\n\n\0",
-            b"MESSAGE\ncontent-length:x\n\n\0",
-            b"MESSAGE\ncontent-length:1\n\nab\0",
-            b"MESSAGE\ncontent-length:99999999999\n\n",
-        ] {
-            assert!(FrameReader::new().take(bytes, &mut HeaderTable::default()).is_err(), "{}", text(bytes));
-        }
     }
 
     #[test]

@@ -85,15 +85,29 @@ impl RequestTemplate {
         let body_at = bytes.len();
         bytes.resize(body_at + size, b' ');
         bytes.extend_from_slice(end);
-        RequestTemplate {
-            bytes,
-            number_at,
-            delivery_at: None,
-            body_at,
-            body_bytes: size,
-            credit: None,
-            caller: None,
-        }
+        let number = NumberPlace::Correlation(number_at);
+        RequestTemplate { bytes, number, delivery_at: None, body_at, body_bytes: size, credit: None }
+    }
+
+    /// Creates a request from its encoding, where a correlation ends at `correlation_ends`; the body
+    /// is blank. `size` is what [`RequestTemplate::body_bytes`] returns.
+    pub(crate) fn encoded(
+        bytes: Vec<u8>,
+        correlation_ends: usize,
+        body_at: usize,
+        size: usize,
+    ) -> RequestTemplate {
+        let number = NumberPlace::Correlation(correlation_ends.saturating_sub(NUMBER_BYTES));
+        RequestTemplate { bytes, number, delivery_at: None, body_at, body_bytes: size, credit: None }
+    }
+
+    /// Creates a request on a stream of its own; `stream_at` are the offsets of the stream id in `before_body`.
+    pub fn on_stream(before_body: Vec<u8>, stream_at: [usize; 2], size: usize) -> RequestTemplate {
+        let body_at = before_body.len();
+        let mut bytes = before_body;
+        bytes.resize(body_at + size, b' ');
+        let number = NumberPlace::Stream(stream_at);
+        RequestTemplate { bytes, number, delivery_at: None, body_at, body_bytes: size, credit: None }
     }
 
     /// Also writes the call's number as delivery-id and delivery-tag.
@@ -106,12 +120,7 @@ impl RequestTemplate {
         self.credit = Some(credit);
     }
 
-    /// Lets `caller` encode the requests, from the bytes of this template.
-    pub fn set_caller(&mut self, caller: Box<dyn Caller>) {
-        self.caller = Some(caller);
-    }
-
-    /// Bytes of the body.
+    /// Bytes of the body, or of the whole message if the protocol's credit counts that.
     pub fn body_bytes(&self) -> usize {
         self.body_bytes
     }
@@ -189,12 +198,18 @@ impl MessageTemplate {
         bytes.resize(body_at + STAMP_BYTES, 0);
         bytes.extend_from_slice(filler);
         bytes.extend_from_slice(end);
+        MessageTemplate::encoded(bytes, body_at, STAMP_BYTES + filler.len())
+    }
+
+    /// Creates a message from its encoding, whose body begins with the stamp. `body_bytes` is what
+    /// [`MessageTemplate::body_bytes`] returns.
+    pub(crate) fn encoded(bytes: Vec<u8>, body_at: usize, body_bytes: usize) -> MessageTemplate {
         MessageTemplate {
             bytes,
             number_at: None,
             delivery_at: None,
             body_at,
-            body_bytes: STAMP_BYTES + filler.len(),
+            body_bytes,
             priority: None,
             deadline: None,
             credit: None,
@@ -211,7 +226,7 @@ impl MessageTemplate {
         self.credit = Some(credit);
     }
 
-    /// Bytes of the body, including frame headers between its parts.
+    /// Bytes of the body, or of the whole message if the protocol's credit counts that.
     pub(crate) fn body_bytes(&self) -> usize {
         self.body_bytes
     }

@@ -8,22 +8,24 @@ use std::rc::Rc;
 
 use imori_amqp10::codec::composite::Composite;
 use imori_amqp10::codec::composites::{
-    Accepted, AnyTarget, Attach, Begin, Close, Coordinator, Declare, DeliveryState, Detach, Discharge,
-    Disposition, End, Error, Flow, Header, Open as OpenFrame, Outcome as DeliveryOutcome, Performative,
-    Properties, Rejected, Released, SaslFrame, SaslInit, Source, Target, TransactionalState, Transfer,
+    Accepted, AnyTarget, Begin, Close, Coordinator, Declare, DeliveryState, Detach, Discharge, Disposition,
+    End, Error, Flow, Header, Outcome as DeliveryOutcome, Performative, Properties, Rejected, Released,
+    Target, TransactionalState, Transfer,
 };
-use imori_amqp10::codec::frame::{Frame, FrameKind, ProtocolHeader, Step, decode, push_frame};
+use imori_amqp10::codec::frame::{FrameKind, Step, decode};
 use imori_amqp10::codec::push::push_binary_head;
-use imori_amqp10::codec::restricted::{Role, SaslCode, SenderSettleMode};
+use imori_amqp10::codec::restricted::Role;
 use imori_amqp10::codec::sections::{Section, SectionKind, Sections};
-use imori_amqp10::codec::value::Symbol;
+use imori_client::amqp10::{
+    self, Login, Reader, Receiver, push, push_login, push_message, push_receiver, push_sender, reason,
+};
 
 use super::connection::Connection;
 use super::errors::complaint;
 use super::outgoing::Place;
 use super::protocol::{
-    Abilities, ClientProtocol, Confirmed, Delivered, Disconnect, Event, HeaderUse, NumberHeader, Open,
-    Publish, Published, Settle, Subscribe, Transact, Unsubscribe,
+    Abilities, ClientProtocol, Confirmed, Delivered, Disconnect, Event, Open, Publish, Published, Settle,
+    Subscribe, Transact, Unsubscribe,
 };
 use crate::model::{Mode, Outcome};
 
@@ -59,11 +61,10 @@ pub(crate) struct Amqp10Client {
     /// The number of publishes outside of transactions.
     publishes: u64,
     next_transfer: u32,
-    /// Transfers and deliveries received.
-    transfers: u32,
+    reader: Reader,
+    /// Deliveries received.
     deliveries: u32,
     window: u32,
-    unfinished: Option<(u32, u32, Vec<u8>)>,
     /// Unsettled deliveries with their link, and whether a transaction settles them.
     unsettled: BTreeMap<u32, (u32, bool)>,
     /// Frames held behind each transaction that is not declared yet.
@@ -140,10 +141,9 @@ impl Amqp10Client {
             next_sent: 0,
             publishes: 0,
             next_transfer: 0,
-            transfers: 0,
+            reader: Reader::new(usize::MAX),
             deliveries: 0,
             window: WINDOW,
-            unfinished: None,
             unsettled: BTreeMap::new(),
             held: VecDeque::new(),
             transaction: (0, None),
@@ -157,7 +157,7 @@ impl Amqp10Client {
     }
 
     fn frame<'a>(&self, out: &mut Vec<u8>, performative: &impl Composite<'a>) {
-        push_frame(out, FrameKind::Amqp, self.channel - 1, |out| performative.encode(out));
+        push(out, self.channel - 1, performative);
     }
 
     fn ask(&mut self, key: Key, names: Vec<String>) {
@@ -193,7 +193,7 @@ impl Amqp10Client {
         let link = handle.and_then(|handle| self.links.get(&handle));
         self.window = WINDOW;
         let flow = Flow {
-            next_incoming_id: Some(self.transfers),
+            next_incoming_id: Some(self.reader.next_incoming_id()),
             incoming_window: WINDOW,
             next_outgoing_id: self.next_transfer,
             outgoing_window: u32::MAX,
@@ -238,43 +238,24 @@ impl Amqp10Client {
         let (txn_id, tag) = (self.transaction_id(), id.to_be_bytes());
         let state = (sent == Sent::Posting)
             .then(|| DeliveryState::from(TransactionalState { txn_id: &txn_id, outcome: None }));
+        let first = Transfer {
+            handle,
+            delivery_id: Some(id),
+            delivery_tag: Some(&tag),
+            message_format: Some(0),
+            settled: Some(false),
+            state,
+            ..Transfer::default()
+        };
         let mut bytes = Vec::new();
-        let parts = payload.chunks(PART_BYTES);
-        let last = parts.len() - 1;
-        for (index, part) in parts.enumerate() {
-            let transfer = match index {
-                0 => Transfer {
-                    handle,
-                    delivery_id: Some(id),
-                    delivery_tag: Some(&tag),
-                    message_format: Some(0),
-                    settled: Some(false),
-                    state,
-                    ..Transfer::default()
-                },
-                _ => Transfer { handle, ..Transfer::default() },
-            };
-            self.next_transfer += 1;
-            push_frame(&mut bytes, FrameKind::Amqp, self.channel - 1, |out| {
-                Transfer { more: index < last, ..transfer }.encode(out);
-                out.extend_from_slice(part);
-            });
-        }
+        push_message(&mut bytes, self.channel - 1, &first, payload, PART_BYTES);
+        self.next_transfer += payload.len().div_ceil(PART_BYTES) as u32;
         self.send_behind(out, &bytes);
         id
     }
 
     fn attach_as(&self, out: &mut Vec<u8>, handle: u32, target: AnyTarget<'_>) {
-        let attach = Attach {
-            name: &format!("{}.{handle}", self.channel),
-            handle,
-            role: Role::Sender,
-            source: Some(Source::default()),
-            target: Some(target),
-            initial_delivery_count: Some(0),
-            ..Attach::default()
-        };
-        self.frame(out, &attach);
+        push_sender(out, self.channel - 1, &format!("{}.{handle}", self.channel), handle, target);
     }
 
     /// The deliveries that a settle covers, as ranges without gaps.
@@ -301,8 +282,7 @@ impl Amqp10Client {
         self.transfer(out, COORDINATOR, Sent::Discharge, &discharge)
     }
 
-    fn take(&mut self, frame: &Frame<'_>) -> Result<(), String> {
-        let (performative, payload) = Performative::decode(frame.body).map_err(|error| error.to_string())?;
+    fn take(&mut self, performative: Performative<'_>) -> Result<(), String> {
         if let Performative::Open(_) | Performative::Close(_) = performative {
             if let Performative::Close(Close { error: Some(error) }) = performative
                 && !self.is_closed
@@ -322,7 +302,6 @@ impl Amqp10Client {
                 _ => Err(format!("{attach:?} has no terminus")),
             },
             Performative::Flow(flow) => self.take_flow(&flow),
-            Performative::Transfer(transfer) => self.take_transfer(&transfer, payload),
             Performative::Disposition(disposition) if disposition.role == Role::Sender => {
                 self.take_settlement(&disposition)
             }
@@ -363,33 +342,29 @@ impl Amqp10Client {
         Ok(())
     }
 
-    fn take_transfer(&mut self, transfer: &Transfer<'_>, payload: &[u8]) -> Result<(), String> {
+    /// Handles a transfer, and with the last one the whole message and its delivery-id.
+    fn take_transfer(&mut self, transfer: &Transfer<'_>, whole: Option<(u32, &[u8])>) -> Result<(), String> {
+        if self.is_closed {
+            return Err(format!("{transfer:?} comes after the end of its session"));
+        }
         let handle = transfer.handle;
         self.window =
             self.window.checked_sub(1).ok_or("a transfer comes, and the window of its session is used up")?;
-        self.transfers += 1;
         let link = self.links.get_mut(&handle).ok_or("a transfer comes by no link")?;
-        let (id, mut body) = match (self.unfinished.take(), transfer.delivery_id) {
-            (None, Some(id)) if id == self.deliveries => {
-                self.deliveries += 1;
-                link.received += 1;
-                if link.received > link.granted {
-                    return Err(format!("a link has {} deliveries for {}", link.received, link.granted));
-                }
-                (id, Vec::new())
+        if let Some(id) = transfer.delivery_id {
+            if id != self.deliveries {
+                return Err(format!("delivery {id} comes after {} deliveries", self.deliveries));
             }
-            (Some((of, id, body)), None) if of == handle => (id, body),
-            (unfinished, id) => {
-                return Err(format!("delivery {id:?} comes, and {unfinished:?} is not whole"));
+            self.deliveries += 1;
+            link.received += 1;
+            if link.received > link.granted {
+                return Err(format!("a link has {} deliveries for {}", link.received, link.granted));
             }
-        };
-        body.extend_from_slice(payload);
-        if transfer.more {
-            self.unfinished = Some((handle, id, body));
-        } else {
+        }
+        if let Some((id, message)) = whole {
             let subscription = link.id.clone();
             self.unsettled.insert(id, (handle, false));
-            self.events.push_back(Event::Delivered(delivered(id, subscription, &body)?));
+            self.events.push_back(Event::Delivered(delivered(id, subscription, message)?));
         }
         Ok(())
     }
@@ -462,39 +437,26 @@ impl ClientProtocol for Amqp10Client {
     fn abilities(&self) -> Abilities {
         Abilities {
             reads_queues: true,
-            reads_topics: false,
-            declares: false,
-            operates: false,
-            delays: false,
             persists: true,
             transacts: self.is_transactional,
-            transacts_all: false,
-            has_named_confirms: false,
-            confirms_all: false,
             confirms_apart: true,
             confirms_settles: true,
             settles_up_to: true,
-            has_windows: false,
-            closes_at_once: false,
-            has_groups: false,
-            headers: HeaderUse::Never,
+            ..Abilities::default()
         }
     }
 
     fn connect(&mut self, out: &mut Vec<u8>, is_intruder: bool) {
-        let response: &[u8] = if is_intruder { b"\0guest\0wrong" } else { b"\0guest\0guest" };
-        let init =
-            SaslInit { mechanism: Symbol("PLAIN"), initial_response: Some(response), ..SaslInit::default() };
-        out.extend_from_slice(ProtocolHeader::Sasl.bytes());
-        push_frame(out, FrameKind::Sasl, 0, |out| init.encode(out));
-        out.extend_from_slice(ProtocolHeader::Amqp.bytes());
-        let open = OpenFrame {
-            container_id: "sim",
-            max_frame_size: FRAME_BYTES_MAX,
+        let login = Login {
+            container: "sim",
+            user: is_intruder.then_some(("guest", "wrong")),
+            host: None,
+            vhost: "/",
+            frame_max: FRAME_BYTES_MAX,
             channel_max: 16,
-            ..OpenFrame::default()
+            silence_ms: None,
         };
-        push_frame(out, FrameKind::Amqp, 0, |out| open.encode(out));
+        push_login(out, &login);
     }
 
     fn open(&mut self, out: &mut Vec<u8>, open: &Open<'_>) {
@@ -517,16 +479,13 @@ impl ClientProtocol for Amqp10Client {
         let handle = self.next_handle;
         self.next_handle += 1;
         let address = format!("queue://{queue}");
-        let attach = Attach {
+        let receiver = Receiver {
             name: &format!("{}.{handle}", self.channel),
             handle,
-            role: Role::Receiver,
-            snd_settle_mode: SenderSettleMode::Unsettled,
-            source: Some(Source { address: Some(&address), ..Source::default() }),
-            target: Some(Target::default().into()),
-            ..Attach::default()
+            address: Some(&address),
+            ..Receiver::default()
         };
-        self.frame(out, &attach);
+        push_receiver(out, self.channel - 1, &receiver);
         self.ask(Key::Attach(handle), vec![String::from(subscribe.confirm)]);
         let link = Link {
             id: String::from(subscribe.id),
@@ -705,7 +664,7 @@ impl ClientProtocol for Amqp10Client {
     }
 
     fn has_part(&self) -> bool {
-        self.unfinished.is_some()
+        self.reader.has_part()
     }
 
     fn text_of(&self, bytes: &[u8]) -> String {
@@ -732,24 +691,20 @@ impl ClientProtocol for Amqp10Client {
         if let Some(event) = self.events.pop_front() {
             return Ok(Some((0, event)));
         }
-        let len = match decode(input, usize::MAX).map_err(|error| error.to_string())? {
-            Step::Incomplete { .. } => return Ok(None),
-            Step::Header(header) => header.bytes().len(),
-            Step::Frame(frame) if frame.kind == FrameKind::Sasl => {
-                let sasl = SaslFrame::decode(frame.body).map_err(|error| error.to_string())?;
-                if let SaslFrame::Outcome(outcome) = sasl
-                    && outcome.code != SaslCode::Ok
-                {
-                    let message = String::from("Bad CONNECT");
-                    self.events.push_back(Event::Refused { message, text: Vec::new() });
-                }
-                frame.len
+        let taken = self.reader.take(input).map_err(|error| error.to_string())?;
+        let Some((item, len)) = taken else { return Ok(None) };
+        match item {
+            amqp10::Item::Nothing | amqp10::Item::Heartbeat => {}
+            amqp10::Item::LoginRefused => {
+                let message = String::from("Bad CONNECT");
+                self.events.push_back(Event::Refused { message, text: Vec::new() });
             }
-            Step::Frame(frame) => {
-                self.take(&frame)?;
-                frame.len
+            amqp10::Item::Part(transfer) => self.take_transfer(&transfer, None)?,
+            amqp10::Item::Delivery(transfer, id, message) => {
+                self.take_transfer(&transfer, Some((id, &message)))?;
             }
-        };
+            amqp10::Item::Performative(performative) => self.take(performative)?,
+        }
         Ok(Some((len, self.events.pop_front().unwrap_or(Event::Nothing))))
     }
 }
@@ -782,15 +737,12 @@ fn delivered(id: u32, subscription: String, payload: &[u8]) -> Result<Delivered,
         number: Some(number),
         ack: number.to_string(),
         body,
-        number_header: NumberHeader::Hidden,
         is_redelivered: header.first_acquirer != Some(true),
-        text_bytes: 0,
-        death: None,
-        reply_to: None,
+        ..Delivered::default()
     })
 }
 
 fn refused(error: &Error<'_>) -> Event {
-    let text = error.description.unwrap_or(error.condition.0);
+    let text = reason(error);
     Event::Refused { message: complaint(text), text: text.as_bytes().to_vec() }
 }

@@ -6,21 +6,19 @@
 use std::collections::VecDeque;
 use std::rc::Rc;
 
-use imori_amqp091::codec::frame::{
-    FRAME_BYTES, Frame, FrameType, PROTOCOL_HEADER, Step, decode, push_body, push_content_header, push_method,
-};
+use imori_amqp091::codec::frame::{FrameType, PROTOCOL_HEADER, Step, decode, push_method};
 use imori_amqp091::codec::method::{MethodFields, MethodId};
-use imori_amqp091::codec::methods::{Method, basic, channel, confirm, connection, tx};
-use imori_amqp091::codec::properties::ContentHeader;
-use imori_amqp091::codec::push::{push_field, push_table_field};
-use imori_amqp091::codec::table::{FieldValue, Table};
+use imori_amqp091::codec::methods::{Method, basic, channel, confirm, tx};
+use imori_amqp091::codec::push::push_field;
+use imori_amqp091::codec::table::FieldValue;
+use imori_client::amqp091::{self, Login, Reader, TOPICS, push_login, push_publish, push_qos, table};
 
 use super::connection::Connection;
 use super::errors::complaint;
 use super::outgoing::Place;
 use super::protocol::{
-    Abilities, ClientProtocol, Confirmed, Delivered, Disconnect, Event, HeaderUse, NumberHeader, Open,
-    Publish, Published, Settle, Subscribe, Transact, Unsubscribe,
+    Abilities, ClientProtocol, Confirmed, Delivered, Disconnect, Event, Open, Publish, Published, Settle,
+    Subscribe, Transact, Unsubscribe,
 };
 use crate::model::Outcome;
 
@@ -30,6 +28,9 @@ const FRAME_BYTES_MAX: u32 = 4096;
 /// The properties of a message: the flags and, if it is persistent, the delivery mode.
 const PERSISTENT: [u8; 3] = [0x10, 0, 2];
 const TRANSIENT: [u8; 2] = [0, 0];
+
+/// Frames of any size, because the broker's limits are not what is tested here.
+const READER: Reader = Reader { payload_bytes_max: usize::MAX, body_bytes_max: usize::MAX };
 
 /// A client of one channel.
 pub(crate) struct AmqpClient {
@@ -42,9 +43,6 @@ pub(crate) struct AmqpClient {
     uncommitted: Vec<String>,
     /// Names of confirms that arrived with an answer already read.
     confirmed: VecDeque<String>,
-    /// A delivery with an incomplete body, and the number of bytes missing; `None` before its
-    /// header.
-    unfinished: Option<(Delivered, Option<usize>)>,
     /// Whether the broker has closed the channel.
     is_closed: bool,
 }
@@ -59,7 +57,6 @@ impl AmqpClient {
             asked: VecDeque::new(),
             uncommitted: Vec::new(),
             confirmed: VecDeque::new(),
-            unfinished: None,
             is_closed: false,
         }
     }
@@ -84,35 +81,6 @@ impl AmqpClient {
         }
     }
 
-    fn event(&mut self, frame: &Frame<'_>) -> Result<Event, String> {
-        match frame.kind {
-            FrameType::Heartbeat => Ok(Event::Nothing),
-            FrameType::Header => {
-                let header = ContentHeader::decode(frame.payload).map_err(|error| error.to_string())?;
-                match self.unfinished.take() {
-                    Some((delivered, None)) => Ok(self.add(delivered, header.body_len as usize, b"")),
-                    unfinished => Err(format!("a header comes, and {unfinished:?} is not whole")),
-                }
-            }
-            FrameType::Body => match self.unfinished.take() {
-                Some((delivered, Some(missing))) if frame.payload.len() <= missing => {
-                    Ok(self.add(delivered, missing, frame.payload))
-                }
-                unfinished => Err(format!("a body is longer than announced: {unfinished:?}")),
-            },
-            FrameType::Method => {
-                let method = Method::decode(frame.payload).map_err(|error| error.to_string())?;
-                if frame.channel == 0 {
-                    return Ok(self.of_connection(&method));
-                }
-                if self.is_closed || self.unfinished.is_some() {
-                    return Err(format!("{method:?} comes, and {:?} is not whole", self.unfinished));
-                }
-                self.of_channel(&method)
-            }
-        }
-    }
-
     fn of_connection(&self, method: &Method<'_>) -> Event {
         match method {
             Method::ConnectionClose(close) if !self.is_closed => refused(close.reply_text),
@@ -122,21 +90,6 @@ impl AmqpClient {
 
     fn of_channel(&mut self, method: &Method<'_>) -> Result<Event, String> {
         match *method {
-            Method::BasicDeliver(deliver) => {
-                let delivered = Delivered {
-                    subscription: String::from(deliver.consumer_tag),
-                    number: Some(deliver.delivery_tag),
-                    ack: deliver.delivery_tag.to_string(),
-                    body: Vec::new(),
-                    number_header: NumberHeader::Hidden,
-                    is_redelivered: deliver.redelivered,
-                    text_bytes: 0,
-                    death: None,
-                    reply_to: None,
-                };
-                self.unfinished = Some((delivered, None));
-                Ok(Event::Nothing)
-            }
             Method::BasicAck(basic::Ack { delivery_tag, multiple }) => {
                 Ok(published(delivery_tag, multiple, false))
             }
@@ -163,60 +116,32 @@ impl AmqpClient {
         let name = Some(self.confirmed.pop_front()?);
         Some(Event::Confirmed(Confirmed { name, level: None, count: None }))
     }
-
-    /// Appends bytes to the body of a delivery that lacks `missing` bytes.
-    fn add(&mut self, mut delivered: Delivered, missing: usize, bytes: &[u8]) -> Event {
-        delivered.body.extend_from_slice(bytes);
-        match missing - bytes.len() {
-            0 => Event::Delivered(delivered),
-            missing => {
-                self.unfinished = Some((delivered, Some(missing)));
-                Event::Nothing
-            }
-        }
-    }
 }
 
 impl ClientProtocol for AmqpClient {
     fn abilities(&self) -> Abilities {
         Abilities {
             reads_queues: true,
-            reads_topics: false,
-            declares: false,
-            operates: false,
-            delays: false,
             persists: true,
             transacts: self.is_transactional,
             transacts_all: self.is_transactional,
-            has_named_confirms: false,
-            confirms_all: false,
             confirms_apart: !self.is_transactional,
             confirms_settles: self.is_transactional,
-            settles_up_to: false,
             has_windows: true,
-            closes_at_once: false,
-            has_groups: false,
-            headers: HeaderUse::Never,
+            ..Abilities::default()
         }
     }
 
     fn connect(&mut self, out: &mut Vec<u8>, is_intruder: bool) {
-        let response: &[u8] = if is_intruder { b"\0guest\0wrong" } else { b"\0guest\0guest" };
-        let mut properties = Vec::new();
-        push_table_field(&mut properties, b"capabilities", |out| {
-            push_field(out, b"authentication_failure_close", FieldValue::Bool(true));
-        });
-        let client_properties = Table::new(&properties).expect("it was just written");
-        let start_ok =
-            connection::StartOk { client_properties, mechanism: "PLAIN", response, locale: "en_US" };
-        out.extend_from_slice(PROTOCOL_HEADER);
-        push_method(out, 0, &start_ok);
-        push_method(
-            out,
-            0,
-            &connection::TuneOk { channel_max: 16, frame_max: FRAME_BYTES_MAX, heartbeat: 0 },
-        );
-        push_method(out, 0, &connection::Open { virtual_host: "/" });
+        let login = Login {
+            product: "imori-sim",
+            capabilities: &["authentication_failure_close"],
+            user: is_intruder.then_some(("guest", "wrong")),
+            vhost: "/",
+            channel_max: 16,
+            frame_max: FRAME_BYTES_MAX,
+        };
+        push_login(out, &login);
     }
 
     fn open(&mut self, out: &mut Vec<u8>, open: &Open<'_>) {
@@ -227,8 +152,8 @@ impl ClientProtocol for AmqpClient {
         self.ask::<channel::OpenOk>(out, &channel::Open, Vec::new());
         if let Some(window) = open.window {
             let prefetch_count = u16::try_from(window).unwrap_or(u16::MAX);
-            let qos = basic::Qos { prefetch_size: 0, prefetch_count, global: true };
-            self.ask::<basic::QosOk>(out, &qos, Vec::new());
+            self.asked.push_back((basic::QosOk::ID, Vec::new()));
+            push_qos(out, self.channel, prefetch_count, true);
         }
         let names = vec![String::from(open.confirm)];
         match self.is_transactional {
@@ -240,8 +165,8 @@ impl ClientProtocol for AmqpClient {
     fn subscribe(&mut self, out: &mut Vec<u8>, subscribe: &Subscribe<'_>) {
         let (Place::Queue(queue) | Place::DeclaredQueue(queue)) = subscribe.place else { return };
         let prefetch_count = u16::try_from(subscribe.prefetch).unwrap_or(u16::MAX);
-        let qos = basic::Qos { prefetch_size: 0, prefetch_count, global: false };
-        self.ask::<basic::QosOk>(out, &qos, Vec::new());
+        self.asked.push_back((basic::QosOk::ID, Vec::new()));
+        push_qos(out, self.channel, prefetch_count, false);
         let mut arguments = Vec::new();
         if let Some(priority) = subscribe.priority {
             push_field(&mut arguments, b"x-priority", FieldValue::I64(priority as i64));
@@ -249,7 +174,7 @@ impl ClientProtocol for AmqpClient {
         let consume = basic::Consume {
             queue,
             consumer_tag: subscribe.id,
-            arguments: Table::new(&arguments).expect("it was just written"),
+            arguments: table(&arguments),
             ..basic::Consume::default()
         };
         self.asked.push_back((basic::ConsumeOk::ID, vec![String::from(subscribe.confirm)]));
@@ -265,13 +190,11 @@ impl ClientProtocol for AmqpClient {
     fn publish(&mut self, out: &mut Vec<u8>, publish: &Publish<'_>) -> Option<usize> {
         let (exchange, routing_key) = match &publish.outgoing.place {
             Place::Queue(queue) | Place::DeclaredQueue(queue) => ("", queue),
-            Place::Topic(subject) | Place::Reply(subject) => ("amq.topic", subject),
+            Place::Topic(subject) | Place::Reply(subject) => (TOPICS, subject),
         };
         let to = basic::Publish { exchange, routing_key, mandatory: false, immediate: false };
         let properties = if publish.outgoing.is_persistent { &PERSISTENT[..] } else { &TRANSIENT };
-        push_method(out, self.channel, &to);
-        push_content_header(out, self.channel, publish.body.len(), properties);
-        push_body(out, self.channel, publish.body, FRAME_BYTES_MAX as usize - FRAME_BYTES);
+        push_publish(out, self.channel, &to, properties, publish.body, FRAME_BYTES_MAX);
         if self.is_transactional {
             self.commit(out, publish.confirm, publish.transaction.is_some());
         }
@@ -348,12 +271,31 @@ impl ClientProtocol for AmqpClient {
         if let Some(event) = self.next_confirmed() {
             return Ok(Some((0, event)));
         }
-        match decode(input, usize::MAX) {
-            Ok(Step::Frame(frame)) => Ok(Some((frame.len(), self.event(&frame)?))),
-            Ok(Step::Incomplete { .. }) => Ok(None),
-            Err(error) => Err(error.to_string()),
-        }
+        let taken = READER.take(input).map_err(|error| error.to_string())?;
+        let Some((item, len)) = taken else { return Ok(None) };
+        let event = match item {
+            amqp091::Item::Heartbeat => Event::Nothing,
+            amqp091::Item::Method(0, method) => self.of_connection(&method),
+            amqp091::Item::Delivery(_) | amqp091::Item::Method(..) if self.is_closed => {
+                return Err(format!("{item:?} comes after the end of its channel"));
+            }
+            amqp091::Item::Method(_, method) => self.of_channel(&method)?,
+            amqp091::Item::Delivery(delivery) => delivered(&delivery),
+        };
+        Ok(Some((len, event)))
     }
+}
+
+fn delivered(delivery: &amqp091::Delivery<'_>) -> Event {
+    let deliver = &delivery.deliver;
+    Event::Delivered(Delivered {
+        subscription: String::from(deliver.consumer_tag),
+        number: Some(deliver.delivery_tag),
+        ack: deliver.delivery_tag.to_string(),
+        body: delivery.body.to_vec(),
+        is_redelivered: deliver.redelivered,
+        ..Delivered::default()
+    })
 }
 
 fn published(number: u64, is_multiple: bool, is_refused: bool) -> Event {

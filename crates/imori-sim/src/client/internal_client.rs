@@ -47,9 +47,8 @@ impl InternalClient {
             body: message.body.to_vec(),
             number_header: NumberHeader::Shown(header.map(|(_, value)| text(value))),
             is_redelivered: message.is_redelivered,
-            text_bytes: 0,
-            death: None,
             reply_to,
+            ..Delivered::default()
         }
     }
 }
@@ -59,21 +58,11 @@ impl ClientProtocol for InternalClient {
         Abilities {
             reads_queues: true,
             reads_topics: true,
-            declares: false,
             operates: true,
-            delays: false,
             persists: true,
-            transacts: false,
-            transacts_all: false,
-            has_named_confirms: false,
-            confirms_all: false,
-            confirms_apart: false,
             confirms_settles: true,
-            settles_up_to: false,
-            has_windows: false,
-            closes_at_once: false,
-            has_groups: false,
             headers: HeaderUse::Sometimes,
+            ..Abilities::default()
         }
     }
 

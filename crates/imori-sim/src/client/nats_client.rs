@@ -1,9 +1,10 @@
 //! A NATS client. A PONG confirms every command before its PING.
 
+use imori_client::nats::{header_block, is_unheard};
 use imori_nats::codec::connect::ConnectOptions;
 use imori_nats::codec::decode::{Decoder, Step};
 use imori_nats::codec::encode::{PING, PONG, push_connect, push_publish, push_subscribe, push_unsubscribe};
-use imori_nats::codec::headers::{BLOCK_END, Headers, VERSION_LINE, push_header, status};
+use imori_nats::codec::headers::Headers;
 use imori_nats::codec::operation::{self, Message, ServerOp};
 use imori_nats::limits::Limits;
 
@@ -30,26 +31,23 @@ impl NatsClient {
 
     fn delivered(&self, message: &Message<'_>) -> Event {
         let subject = text(message.subject);
-        let block = message.headers.unwrap_or_default();
-        if status(block) == Some(b"503") {
+        if is_unheard(message) {
             return Event::NoResponders(subject);
         }
+        let block = message.headers.unwrap_or_default();
         let header = |wanted: &[u8]| {
             Headers::new(block).find(|(name, _)| *name == wanted).map(|(_, value)| text(value))
         };
         Event::Delivered(Delivered {
             subscription: text(message.sid),
-            number: None,
-            ack: String::new(),
             body: message.payload.to_vec(),
             number_header: match self.has_headers {
                 true => NumberHeader::Shown(header(b"n")),
                 false => NumberHeader::Hidden,
             },
-            is_redelivered: false,
-            text_bytes: 0,
             death: header(b"x-death-reason").zip(header(b"x-death-queue")),
             reply_to: message.reply.map(text),
+            ..Delivered::default()
         })
     }
 }
@@ -57,23 +55,12 @@ impl NatsClient {
 impl ClientProtocol for NatsClient {
     fn abilities(&self) -> Abilities {
         Abilities {
-            reads_queues: false,
             reads_topics: true,
-            declares: false,
-            operates: false,
-            delays: false,
-            persists: false,
-            transacts: false,
-            transacts_all: false,
-            has_named_confirms: false,
             confirms_all: true,
-            confirms_apart: false,
             confirms_settles: true,
-            settles_up_to: false,
-            has_windows: false,
-            closes_at_once: false,
             has_groups: true,
             headers: if self.has_headers { HeaderUse::Sometimes } else { HeaderUse::Never },
+            ..Abilities::default()
         }
     }
 
@@ -151,20 +138,14 @@ impl ClientProtocol for NatsClient {
 /// Encodes the header block of a message.
 fn block(publish: &Publish<'_>) -> Vec<u8> {
     let outgoing = publish.outgoing;
-    let mut block = VERSION_LINE.to_vec();
     let fields = [
         ("n", Some(publish.message.to_string())),
         ("Nats-Msg-Id", outgoing.once.map(shared_name)),
         ("priority", outgoing.priority.map(|priority| priority.to_string())),
         ("expiration", outgoing.expiration_ms.map(|ms| ms.to_string())),
     ];
-    for (name, value) in fields {
-        if let Some(value) = value {
-            push_header(&mut block, name.as_bytes(), value.as_bytes());
-        }
-    }
-    block.extend_from_slice(BLOCK_END);
-    block
+    let fields = fields.iter().filter_map(|(name, value)| Some((*name, value.as_deref()?)));
+    header_block(fields).expect("NATS carries all of these")
 }
 
 /// The subject of a place. `*.#`, one word or more, is `>` in NATS.

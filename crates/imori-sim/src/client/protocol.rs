@@ -76,8 +76,8 @@ pub(crate) trait ClientProtocol {
     fn read(&mut self, input: &[u8]) -> Result<Option<(usize, Event)>, String>;
 }
 
-/// The abilities of a protocol's clients.
-#[derive(Debug, Clone, Copy)]
+/// The abilities of a protocol's clients; by default they have none of them.
+#[derive(Debug, Default, Clone, Copy)]
 pub(crate) struct Abilities {
     /// The client reads queues and settles their deliveries.
     pub(crate) reads_queues: bool,
@@ -116,10 +116,11 @@ pub(crate) struct Abilities {
 }
 
 /// Which messages carry headers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum HeaderUse {
     Always,
     Sometimes,
+    #[default]
     Never,
 }
 
@@ -257,7 +258,7 @@ pub(crate) struct Published {
 }
 
 /// A delivery, as its protocol shows it.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Delivered {
     /// The subscription it belongs to.
     pub(crate) subscription: String,
@@ -277,9 +278,10 @@ pub(crate) struct Delivered {
 }
 
 /// The header that carries a message's number.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) enum NumberHeader {
     Shown(Option<String>),
     /// The client gets no headers.
+    #[default]
     Hidden,
 }

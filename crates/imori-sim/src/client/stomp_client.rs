@@ -1,9 +1,9 @@
 //! A STOMP client.
 
+use imori_client::stomp::{self, Reader, push_connect};
 use imori_stomp::codec::command::Command;
-use imori_stomp::codec::decode::{Decoder, Step};
 use imori_stomp::codec::encode::FrameWriter;
-use imori_stomp::codec::frame::{Frame, HeaderTable};
+use imori_stomp::codec::frame::Frame;
 use imori_stomp::codec::version::Version;
 use imori_stomp::limits::Limits;
 
@@ -17,15 +17,12 @@ use crate::model::{Mode, Outcome};
 /// A client of one version.
 pub(crate) struct StompClient {
     version: Version,
-    decoder: Decoder,
-    table: HeaderTable,
+    reader: Reader,
 }
 
 impl StompClient {
     pub(crate) fn new(version: Version) -> StompClient {
-        let mut decoder = Decoder::new(Limits::default());
-        decoder.connected(Version::V12);
-        StompClient { version, decoder, table: HeaderTable::default() }
+        StompClient { version, reader: Reader::new(Limits::default()) }
     }
 
     /// Writes a frame without a body.
@@ -33,50 +30,6 @@ impl StompClient {
         let mut frame = FrameWriter::new(out, command, self.version);
         write(&mut frame);
         frame.end();
-    }
-
-    fn event(&mut self, frame: &Frame<'_>) -> Result<Event, String> {
-        let header = |name| header(frame, name);
-        match frame.command {
-            Command::Connected => {
-                let version = Version::ALL
-                    .into_iter()
-                    .find(|version| Some(version.as_str()) == header("version").as_deref());
-                if version != Some(self.version) {
-                    return Err(format!("the version is {version:?}"));
-                }
-                self.decoder.connected(self.version);
-                Ok(Event::Nothing)
-            }
-            Command::Receipt => Ok(Event::Confirmed(Confirmed {
-                name: Some(header("receipt-id").unwrap_or_default()),
-                level: header("imori-level"),
-                count: header("imori-cancelled").and_then(|count| count.parse().ok()),
-            })),
-            Command::Message => Ok(Event::Delivered(self.delivered(frame))),
-            Command::Error => Ok(Event::Refused {
-                message: header("message").unwrap_or_default(),
-                text: frame.body.to_vec(),
-            }),
-            other => Err(format!("{other} is not for clients")),
-        }
-    }
-
-    fn delivered(&self, frame: &Frame<'_>) -> Delivered {
-        let header = |name| header(frame, name);
-        let id = header("message-id").unwrap_or_default();
-        let number = id.rsplit(['-', '.']).next().and_then(|digits| digits.parse().ok()).unwrap_or(0);
-        Delivered {
-            subscription: header("subscription").unwrap_or_default(),
-            number: Some(number),
-            ack: if self.version == Version::V12 { header("ack").unwrap_or_default() } else { id },
-            body: frame.body.to_vec(),
-            number_header: NumberHeader::Shown(header("n")),
-            is_redelivered: header("redelivered").as_deref() == Some("true"),
-            text_bytes: own_lines(frame),
-            death: header("x-death-reason").zip(header("x-death-queue")),
-            reply_to: header("reply-to"),
-        }
     }
 }
 
@@ -86,31 +39,20 @@ impl ClientProtocol for StompClient {
             reads_queues: true,
             reads_topics: true,
             declares: true,
-            operates: false,
             delays: true,
             persists: true,
             transacts: true,
-            transacts_all: false,
             has_named_confirms: true,
             confirms_all: true,
-            confirms_apart: false,
             confirms_settles: true,
-            settles_up_to: false,
-            has_windows: false,
-            closes_at_once: false,
-            has_groups: false,
             headers: HeaderUse::Always,
+            ..Abilities::default()
         }
     }
 
     fn connect(&mut self, out: &mut Vec<u8>, is_intruder: bool) {
-        self.frame(out, Command::Connect, |frame| {
-            frame.header("accept-version", self.version.as_str().as_bytes());
-            frame.header("host", b"/");
-            if is_intruder {
-                frame.header("passcode", b"wrong");
-            }
-        });
+        let user = is_intruder.then_some(("guest", "wrong"));
+        push_connect(out, self.version.as_str(), "/", user);
     }
 
     fn subscribe(&mut self, out: &mut Vec<u8>, subscribe: &Subscribe<'_>) {
@@ -215,15 +157,52 @@ impl ClientProtocol for StompClient {
     }
 
     fn read(&mut self, input: &[u8]) -> Result<Option<(usize, Event)>, String> {
-        let mut table = std::mem::take(&mut self.table);
-        let read = match self.decoder.decode(input, &mut table) {
-            Ok(Step::Frame { frame, consumed }) => self.event(&frame).map(|event| Some((consumed, event))),
-            Ok(Step::Noise { consumed }) => Ok(Some((consumed, Event::Nothing))),
-            Ok(Step::Incomplete { .. }) => Ok(None),
-            Err(error) => Err(format!("no frame: {error}")),
-        };
-        self.table = table;
-        read
+        let taken = self.reader.take(input).map_err(|error| format!("no frame: {error}"))?;
+        let Some((frame, len)) = taken else { return Ok(None) };
+        let Some(frame) = frame else { return Ok(Some((len, Event::Nothing))) };
+        let is_connected = frame.command == Command::Connected;
+        let event = event(self.version, &frame)?;
+        if is_connected {
+            self.reader.connected(self.version);
+        }
+        Ok(Some((len, event)))
+    }
+}
+
+fn event(version: Version, frame: &Frame<'_>) -> Result<Event, String> {
+    let header = |name| header(frame, name);
+    match frame.command {
+        Command::Connected => match stomp::version(frame) {
+            Some(chosen) if chosen == version => Ok(Event::Nothing),
+            other => Err(format!("the version is {other:?}")),
+        },
+        Command::Receipt => Ok(Event::Confirmed(Confirmed {
+            name: Some(header("receipt-id").unwrap_or_default()),
+            level: header("imori-level"),
+            count: header("imori-cancelled").and_then(|count| count.parse().ok()),
+        })),
+        Command::Message => Ok(Event::Delivered(delivered(version, frame))),
+        Command::Error => {
+            Ok(Event::Refused { message: header("message").unwrap_or_default(), text: frame.body.to_vec() })
+        }
+        other => Err(format!("{other} is not for clients")),
+    }
+}
+
+fn delivered(version: Version, frame: &Frame<'_>) -> Delivered {
+    let header = |name| header(frame, name);
+    let id = header("message-id").unwrap_or_default();
+    let number = id.rsplit(['-', '.']).next().and_then(|digits| digits.parse().ok()).unwrap_or(0);
+    Delivered {
+        subscription: header("subscription").unwrap_or_default(),
+        number: Some(number),
+        ack: if version == Version::V12 { header("ack").unwrap_or_default() } else { id },
+        body: frame.body.to_vec(),
+        number_header: NumberHeader::Shown(header("n")),
+        is_redelivered: header("redelivered").as_deref() == Some("true"),
+        text_bytes: own_lines(frame),
+        death: header("x-death-reason").zip(header("x-death-queue")),
+        reply_to: header("reply-to"),
     }
 }
 

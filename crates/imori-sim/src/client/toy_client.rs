@@ -8,8 +8,8 @@ use imori_testkit::toy::{Fields, Frame, Kind, PAYLOAD_BYTES_MAX, decode, push};
 use super::errors::complaint;
 use super::outgoing::Place;
 use super::protocol::{
-    Abilities, ClientProtocol, Confirmed, Delivered, Disconnect, Event, HeaderUse, NumberHeader, Open,
-    Publish, Published, Settle, Subscribe, Unsubscribe,
+    Abilities, ClientProtocol, Confirmed, Delivered, Disconnect, Event, Open, Publish, Published, Settle,
+    Subscribe, Unsubscribe,
 };
 use crate::model::Outcome;
 
@@ -117,21 +117,12 @@ impl ClientProtocol for ToyClient {
         Abilities {
             reads_queues: true,
             reads_topics: true,
-            declares: false,
-            operates: false,
-            delays: false,
             persists: true,
-            transacts: false,
-            transacts_all: false,
-            has_named_confirms: false,
-            confirms_all: false,
             confirms_apart: true,
             confirms_settles: true,
-            settles_up_to: false,
             has_windows: true,
             closes_at_once: true,
-            has_groups: false,
-            headers: HeaderUse::Never,
+            ..Abilities::default()
         }
     }
 
@@ -236,12 +227,8 @@ fn delivered(fields: &mut Fields<'_>) -> Option<(Delivered, usize)> {
         subscription: format!("s{tag}"),
         number: Some(number),
         ack: number.to_string(),
-        body: Vec::new(),
-        number_header: NumberHeader::Hidden,
         is_redelivered: is_redelivered == 1,
-        text_bytes: 0,
-        death: None,
-        reply_to: None,
+        ..Delivered::default()
     };
     Some((delivered, fields.number(4)? as usize))
 }

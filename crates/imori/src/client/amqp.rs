@@ -1,24 +1,26 @@
 //! An AMQP 0-9-1 client. It offers no heartbeats; once it asks for confirms, they cover everything
 //! it publishes.
 
-use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-use imori_amqp091::codec::frame::{
-    FRAME_BYTES, PROTOCOL_HEADER, push_body, push_content_header, push_method,
-};
-use imori_amqp091::codec::method::MethodFields;
-use imori_amqp091::codec::methods::{basic, channel, confirm, connection, queue};
-use imori_amqp091::codec::push::{push_field, push_table_field};
+use imori_amqp091::codec::frame::push_method;
+use imori_amqp091::codec::method::{MethodFields, MethodId};
+use imori_amqp091::codec::methods::{Method, basic, channel, confirm, connection, queue};
+use imori_amqp091::codec::push::push_field;
 use imori_amqp091::codec::table::{FieldValue, Table};
 use imori_amqp091::limits::FRAME_BYTES_MAX;
 use imori_bench::Url;
+use imori_client::Malformed;
+use imori_client::amqp091::{
+    DIRECT_REPLY_TO, Item, Login, Reader, TOPICS, push_login, push_own_queue, push_publish, push_qos,
+    push_queue, refusal, table,
+};
 
-use super::amqp_incoming::{Incoming, take};
-use super::amqp_message::{Address, DELIVERY_TAG, properties};
+use super::address::Address;
+use super::amqp_message::{DELIVERY_TAG, properties, received};
 use super::conversation::{Ack, Client, Header, Message, Received, Subscription, expiration};
 use super::error::ClientError;
-use super::transport::{PATIENCE, Transport};
+use super::session::{Protocol, Session};
 
 /// The channel for everything except requests that may be refused.
 const CHANNEL: u16 = 1;
@@ -26,62 +28,73 @@ const CHANNEL: u16 = 1;
 /// The channel for checking whether a queue exists; if it does not, the broker closes the channel.
 const PROBE: u16 = 2;
 
-/// The pseudo-queue whose replies arrive on this connection.
-const DIRECT_REPLY_TO: &str = "amq.rabbitmq.reply-to";
-
 /// The reply code for an object that does not exist.
 const NOT_FOUND: u16 = 404;
 
+/// The largest frames and bodies.
+const READER: Reader = Reader { payload_bytes_max: FRAME_BYTES_MAX as usize, body_bytes_max: usize::MAX };
+
 /// An AMQP connection that is logged in and has a channel.
 pub(super) struct Amqp {
-    transport: Transport,
-    /// Messages that arrived while the client waited for an answer.
-    waiting: VecDeque<Received>,
+    session: Session<Frames>,
     /// Messages published since confirms were turned on; `None` before.
     published: Option<u64>,
     /// Whether acknowledging a message also acknowledges all earlier ones.
     is_ack_multiple: bool,
 }
 
+/// What the broker has answered.
+struct Frames {
+    answered: Option<MethodId>,
+    /// The broker confirmed all messages up to this number.
+    taken: u64,
+}
+
+impl Protocol for Frames {
+    fn take(
+        &mut self,
+        input: &[u8],
+        _out: &mut Vec<u8>,
+    ) -> Result<Option<(Option<Received>, usize)>, ClientError> {
+        let taken = READER.take(input).map_err(wrong)?;
+        let Some((item, used)) = taken else { return Ok(None) };
+        let mut message = None;
+        match item {
+            Item::Delivery(delivery) => message = Some(received(&delivery).map_err(wrong)?),
+            Item::Method(_, Method::BasicAck(ack)) => self.taken = ack.delivery_tag,
+            Item::Method(channel, method) => {
+                let is_missing = channel == PROBE
+                    && matches!(method, Method::ChannelClose(channel::Close { reply_code: NOT_FOUND, .. }));
+                if let Some(text) = refusal(&method).filter(|_| !is_missing) {
+                    return Err(ClientError::Refused(text));
+                }
+                self.answered = Some(method.id());
+            }
+            Item::Heartbeat => {}
+        }
+        Ok(Some((message, used)))
+    }
+}
+
 impl Amqp {
     pub(super) fn connect(url: &Url) -> Result<Amqp, ClientError> {
-        let transport = Transport::connect(url)?;
-        let mut client =
-            Amqp { transport, waiting: VecDeque::new(), published: None, is_ack_multiple: false };
-        client.log_in(url)?;
+        let session = Session::connect(url, Frames { answered: None, taken: 0 })?;
+        let mut client = Amqp { session, published: None, is_ack_multiple: false };
+        let login = Login {
+            product: "imori",
+            capabilities: &["authentication_failure_close", "consumer_cancel_notify"],
+            user: url.user(),
+            vhost: &url.vhost,
+            channel_max: PROBE,
+            frame_max: FRAME_BYTES_MAX,
+        };
+        client.session.write(|out| push_login(out, &login))?;
+        client.call::<_, channel::OpenOk>(CHANNEL, &channel::Open {})?;
         Ok(client)
     }
 
-    fn log_in(&mut self, url: &Url) -> Result<(), ClientError> {
-        self.transport.write(|out| out.extend_from_slice(PROTOCOL_HEADER))?;
-        self.answer::<connection::Start<'_>>()?;
-        let (user, password) = match &url.login {
-            Some((user, password)) => (user.as_str(), password.as_str()),
-            None => ("guest", "guest"),
-        };
-        let mut client_properties = Vec::new();
-        push_field(&mut client_properties, b"product", FieldValue::Text(b"imori"));
-        push_table_field(&mut client_properties, b"capabilities", |out| {
-            for capability in [&b"authentication_failure_close"[..], b"consumer_cancel_notify"] {
-                push_field(out, capability, FieldValue::Bool(true));
-            }
-        });
-        let response = format!("\0{user}\0{password}");
-        let start_ok = connection::StartOk {
-            client_properties: Table::new(&client_properties).unwrap_or(Table::EMPTY),
-            mechanism: "PLAIN",
-            response: response.as_bytes(),
-            locale: "en_US",
-        };
-        self.send(0, &start_ok)?;
-        self.answer::<connection::Tune>()?;
-        self.send(0, &connection::TuneOk { channel_max: PROBE, frame_max: FRAME_BYTES_MAX, heartbeat: 0 })?;
-        self.call::<_, connection::OpenOk>(0, &connection::Open { virtual_host: &url.vhost })?;
-        self.call::<_, channel::OpenOk>(CHANNEL, &channel::Open {})
-    }
-
     fn send<'m>(&mut self, channel: u16, method: &impl MethodFields<'m>) -> Result<(), ClientError> {
-        self.transport.write(|out| push_method(out, channel, method))
+        self.session.write(|out| push_method(out, channel, method))
     }
 
     /// Sends a method and waits for its answer, an `A`.
@@ -91,80 +104,33 @@ impl Amqp {
         method: &M,
     ) -> Result<(), ClientError> {
         self.send(channel, method)?;
-        self.answer::<A>()
+        self.answer(&[A::ID]).map(drop)
     }
 
-    /// Waits for the method `A`; messages that arrive meanwhile are queued for `receive`.
-    fn answer<'a, A: MethodFields<'a>>(&mut self) -> Result<(), ClientError> {
-        let deadline = Instant::now() + PATIENCE;
-        loop {
-            match self.next(Some(deadline))? {
-                Incoming::Answer(id) if id == A::ID => return Ok(()),
-                Incoming::Delivery(message) => self.waiting.push_back(message),
-                Incoming::ChannelClosed(_, text) => return Err(ClientError::Refused(text)),
-                Incoming::Answer(_) | Incoming::Taken(_) | Incoming::Nothing => {}
-            }
-        }
-    }
-
-    /// Waits for the broker's next frame or message. A closed connection, a rejected message and an
-    /// unroutable one are errors.
-    fn next(&mut self, deadline: Option<Instant>) -> Result<Incoming, ClientError> {
-        self.transport.flush()?;
-        loop {
-            let taken = take(self.transport.input())?;
-            if let Some((incoming, used)) = taken {
-                self.transport.consume(used);
-                return Ok(incoming);
-            }
-            self.transport.read(deadline)?;
-        }
+    /// Waits for one of these methods.
+    fn answer(&mut self, ids: &[MethodId]) -> Result<MethodId, ClientError> {
+        self.session.wait(|frames| frames.answered.take().filter(|id| ids.contains(id)))
     }
 
     /// Makes sure the queue exists: an existing one is left as it is unless `arguments` are given;
     /// otherwise it is declared durable with them.
     fn declare(&mut self, name: &str, arguments: Table<'_>) -> Result<(), ClientError> {
-        let declare = queue::Declare {
-            queue: name,
-            passive: false,
-            durable: true,
-            exclusive: false,
-            auto_delete: false,
-            no_wait: false,
-            arguments,
-        };
         if arguments.is_empty() && self.is_there(name)? {
             return Ok(());
         }
-        self.call::<_, queue::DeclareOk<'_>>(CHANNEL, &declare)
+        self.session.write(|out| push_queue(out, CHANNEL, name, arguments))?;
+        self.answer(&[queue::DeclareOk::ID]).map(drop)
     }
 
     fn is_there(&mut self, name: &str) -> Result<bool, ClientError> {
-        let passive = queue::Declare {
-            queue: name,
-            passive: true,
-            durable: false,
-            exclusive: false,
-            auto_delete: false,
-            no_wait: false,
-            arguments: Table::EMPTY,
-        };
         self.call::<_, channel::OpenOk>(PROBE, &channel::Open {})?;
+        let passive = queue::Declare { queue: name, passive: true, ..queue::Declare::default() };
         self.send(PROBE, &passive)?;
-        let deadline = Instant::now() + PATIENCE;
-        loop {
-            match self.next(Some(deadline))? {
-                Incoming::Answer(id) if id == queue::DeclareOk::ID => break,
-                Incoming::Delivery(message) => self.waiting.push_back(message),
-                Incoming::ChannelClosed(NOT_FOUND, _) => {
-                    self.send(PROBE, &channel::CloseOk {})?;
-                    return Ok(false);
-                }
-                Incoming::ChannelClosed(_, text) => return Err(ClientError::Refused(text)),
-                Incoming::Answer(_) | Incoming::Taken(_) | Incoming::Nothing => {}
-            }
+        if self.answer(&[queue::DeclareOk::ID, channel::Close::ID])? == channel::Close::ID {
+            self.send(PROBE, &channel::CloseOk {})?;
+            return Ok(false);
         }
-        let close = channel::Close { reply_code: 200, reply_text: "", class_id: 0, method_id: 0 };
+        let close = channel::Close { reply_code: 200, ..channel::Close::default() };
         self.call::<_, channel::CloseOk>(PROBE, &close)?;
         Ok(true)
     }
@@ -177,10 +143,8 @@ impl Amqp {
         body: &[u8],
     ) -> Result<(), ClientError> {
         let publish = basic::Publish { exchange, routing_key, mandatory: is_mandatory, immediate: false };
-        self.transport.write(|out| {
-            push_method(out, CHANNEL, &publish);
-            push_content_header(out, CHANNEL, body.len(), properties);
-            push_body(out, CHANNEL, body, FRAME_BYTES_MAX as usize - FRAME_BYTES);
+        self.session.write(|out| {
+            push_publish(out, CHANNEL, &publish, properties, body, FRAME_BYTES_MAX);
         })
     }
 
@@ -198,46 +162,25 @@ impl Amqp {
                 0
             }
         };
-        self.content(address.publish(), matches!(address, Address::Queue(_)), &properties, message.body)?;
+        self.content(route(address), matches!(address, Address::Queue(_)), &properties, message.body)?;
         self.published = Some(before + 1);
         Ok(before + 1)
     }
 
     /// Declares what the subscription needs and returns the name of the queue to consume.
     fn source<'a>(&mut self, address: Address<'a>, arguments: Table<'_>) -> Result<&'a str, ClientError> {
-        let (exchange, routing_key) = match address {
-            Address::Queue(name) => {
-                self.declare(name, arguments)?;
-                return Ok(name);
-            }
-            Address::Exchange(exchange, key) => (exchange, key),
-        };
-        // The broker generates a name; from then on the empty name stands for that queue.
-        let own = queue::Declare {
-            queue: "",
-            passive: false,
-            durable: false,
-            exclusive: true,
-            auto_delete: true,
-            no_wait: false,
-            arguments,
-        };
-        self.call::<_, queue::DeclareOk<'_>>(CHANNEL, &own)?;
-        let bind = queue::Bind { queue: "", exchange, routing_key, no_wait: false, arguments: Table::EMPTY };
-        self.call::<_, queue::BindOk>(CHANNEL, &bind)?;
+        if let Address::Queue(name) = address {
+            self.declare(name, arguments)?;
+            return Ok(name);
+        }
+        let (exchange, key) = route(address);
+        self.session.write(|out| push_own_queue(out, CHANNEL, exchange, key, arguments))?;
+        self.answer(&[queue::BindOk::ID])?;
         Ok("")
     }
 
     fn consume(&mut self, queue: &str, is_acked: bool, arguments: Table<'_>) -> Result<(), ClientError> {
-        let consume = basic::Consume {
-            queue,
-            consumer_tag: "",
-            no_local: false,
-            no_ack: !is_acked,
-            exclusive: false,
-            no_wait: false,
-            arguments,
-        };
+        let consume = basic::Consume { queue, no_ack: !is_acked, arguments, ..basic::Consume::default() };
         self.call::<_, basic::ConsumeOk<'_>>(CHANNEL, &consume)
     }
 }
@@ -249,15 +192,7 @@ impl Client for Amqp {
 
     fn publish_confirmed(&mut self, message: &Message<'_>) -> Result<(), ClientError> {
         let number = self.publish_counted(message)?;
-        let deadline = Instant::now() + PATIENCE;
-        loop {
-            match self.next(Some(deadline))? {
-                Incoming::Taken(until) if until >= number => return Ok(()),
-                Incoming::Delivery(message) => self.waiting.push_back(message),
-                Incoming::ChannelClosed(_, text) => return Err(ClientError::Refused(text)),
-                Incoming::Answer(_) | Incoming::Taken(_) | Incoming::Nothing => {}
-            }
-        }
+        self.session.wait(|frames| (frames.taken >= number).then_some(()))
     }
 
     /// Ignores `is_shared`: consumers share a message exactly if the address is a queue.
@@ -275,11 +210,9 @@ impl Client for Amqp {
                 _ => return Err(argument_error(name)),
             }
         }
-        let table = |fields| Table::new(fields).unwrap_or(Table::EMPTY);
         let queue = self.source(address, table(&of_queue))?;
-        if let Some(prefetch_count) = prefetch {
-            let qos = basic::Qos { prefetch_size: 0, prefetch_count, global: false };
-            self.call::<_, basic::QosOk>(CHANNEL, &qos)?;
+        if let Some(prefetch) = prefetch {
+            self.session.write(|out| push_qos(out, CHANNEL, prefetch, false))?;
         }
         self.is_ack_multiple = subscription.ack == Ack::Client;
         self.consume(queue, subscription.ack != Ack::Auto, table(&of_consumer))
@@ -294,7 +227,7 @@ impl Client for Amqp {
         let headers = [message.headers, expiration.as_slice()].concat();
         let properties = properties(&headers, Some(b"1"), Some(DIRECT_REPLY_TO))?;
         self.consume(DIRECT_REPLY_TO, false, Table::EMPTY)?;
-        self.content(address.publish(), true, &properties, message.body)
+        self.content(route(address), true, &properties, message.body)
     }
 
     fn reply(&mut self, request: &Received, answer: &Result<Vec<u8>, String>) -> Result<(), ClientError> {
@@ -306,28 +239,31 @@ impl Client for Amqp {
     }
 
     fn accept(&mut self, message: &Received) -> Result<(), ClientError> {
-        let tag = message.header(DELIVERY_TAG).and_then(|tag| str::from_utf8(tag).ok());
-        let Some(delivery_tag) = tag.and_then(|tag| tag.parse().ok()) else { return Ok(()) };
+        let Some(delivery_tag) = message.number(DELIVERY_TAG) else { return Ok(()) };
         self.send(CHANNEL, &basic::Ack { delivery_tag, multiple: self.is_ack_multiple })
     }
 
     fn receive(&mut self, deadline: Option<Instant>) -> Result<Received, ClientError> {
-        if let Some(message) = self.waiting.pop_front() {
-            return Ok(message);
-        }
-        loop {
-            match self.next(deadline)? {
-                Incoming::Delivery(message) => return Ok(message),
-                Incoming::ChannelClosed(_, text) => return Err(ClientError::Refused(text)),
-                Incoming::Answer(_) | Incoming::Taken(_) | Incoming::Nothing => {}
-            }
-        }
+        self.session.receive(deadline)
     }
 
     fn disconnect(mut self: Box<Self>) -> Result<(), ClientError> {
-        let close = connection::Close { reply_code: 200, reply_text: "", class_id: 0, method_id: 0 };
+        let close = connection::Close { reply_code: 200, ..connection::Close::default() };
         self.call::<_, connection::CloseOk>(0, &close)
     }
+}
+
+/// The exchange and routing key of an address.
+fn route(address: Address<'_>) -> (&str, &str) {
+    match address {
+        Address::Queue(name) => ("", name),
+        Address::Topic(key) => (TOPICS, key),
+        Address::Exchange(exchange, key) => (exchange, key),
+    }
+}
+
+fn wrong(error: Malformed) -> ClientError {
+    ClientError::Decode("AMQP 0-9-1", error)
 }
 
 fn prefetch_error(value: &str) -> ClientError {

@@ -9,7 +9,8 @@ use imori_amqp10::codec::restricted::MessageId;
 use imori_amqp10::codec::sections::{Section, SectionKind, Sections};
 use imori_amqp10::codec::value::{Map, Symbol, Timestamp, Value};
 
-use super::conversation::{Header, Received};
+use super::address::Address;
+use super::conversation::{Header, Received, number};
 use super::error::ClientError;
 
 /// The header that holds the delivery id, which acknowledging needs.
@@ -24,33 +25,16 @@ pub(super) struct Node {
 }
 
 impl Node {
-    /// Reads `/queue/NAME`, `/topic/KEY`, `/exchange/NAME/KEY` or the bare name of a queue.
+    /// Reads an [`Address`].
     pub(super) fn parse(text: &str) -> Result<Node, ClientError> {
-        let named = |address: &str, capability| Node { address: String::from(address), capability };
-        let node = match text.split_once('/') {
-            None => named(text, Some("queue")),
-            Some(("", rest)) => match rest.split_once('/') {
-                Some(("queue", name)) => named(name, Some("queue")),
-                Some(("topic", key)) => named(key, Some("topic")),
-                Some(("exchange", rest)) if !rest.is_empty() && !rest.starts_with('/') => {
-                    let (name, key) = rest.split_once('/').unwrap_or((rest, ""));
-                    Node {
-                        address: format!("/exchanges/{}/{}", escaped(name), escaped(key)),
-                        capability: None,
-                    }
-                }
-                _ => return Err(unknown_address(text)),
-            },
-            Some(_) => return Err(unknown_address(text)),
-        };
-        if node.address.is_empty() { Err(unknown_address(text)) } else { Ok(node) }
+        Ok(match Address::parse(text)? {
+            Address::Queue(name) => Node { address: String::from(name), capability: Some("queue") },
+            Address::Topic(key) => Node { address: String::from(key), capability: Some("topic") },
+            Address::Exchange(name, key) => {
+                Node { address: format!("/exchanges/{}/{}", escaped(name), escaped(key)), capability: None }
+            }
+        })
     }
-}
-
-fn unknown_address(text: &str) -> ClientError {
-    ClientError::Unspeakable(format!(
-        "`{text}` is no address; write `/queue/NAME`, `/topic/KEY`, `/exchange/NAME/KEY` or the name of a queue"
-    ))
 }
 
 /// Percent-encodes all but letters, digits and `-._~`.
@@ -125,14 +109,6 @@ pub(super) fn message(
     SectionKind::Data.push(&mut out);
     push_value(&mut out, Value::Binary(body));
     Ok(out)
-}
-
-fn number<N: std::str::FromStr>(name: &str, value: &str) -> Result<N, ClientError> {
-    value.parse().map_err(|_| {
-        ClientError::Unspeakable(format!(
-            "`{value}` is no number for the property `{name}`; correct `--header`"
-        ))
-    })
 }
 
 /// Decodes a delivery, with its properties as headers.
@@ -239,22 +215,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn addresses_are_read_as_in_stomp() {
+    fn an_exchange_is_escaped_in_its_address() {
         for (text, expected) in [
-            ("orders", Some(("orders", Some("queue")))),
-            ("/queue/a/b", Some(("a/b", Some("queue")))),
-            ("/topic/a.b", Some(("a.b", Some("topic")))),
-            ("/exchange/x y/k/l", Some(("/exchanges/x%20y/k%2Fl", None))),
-            ("/exchange/x", Some(("/exchanges/x/", None))),
-            ("", None),
-            ("/queue/", None),
-            ("/exchange//k", None),
-            ("/temp-queue/a", None),
-            ("a/b", None),
+            ("/topic/a.b", ("a.b", Some("topic"))),
+            ("/exchange/x y/k/l", ("/exchanges/x%20y/k%2Fl", None)),
+            ("/exchange/x", ("/exchanges/x/", None)),
         ] {
-            let node = Node::parse(text).ok();
-            let found = node.as_ref().map(|node| (node.address.as_str(), node.capability));
-            assert_eq!(found, expected, "{text}");
+            let node = Node::parse(text).unwrap();
+            assert_eq!((node.address.as_str(), node.capability), expected, "{text}");
         }
     }
 

@@ -1,65 +1,16 @@
-//! AMQP 0-9-1 messages for the command line: addresses, and properties shown and given as headers.
+//! AMQP 0-9-1 messages for the command line: properties shown and given as headers.
 
-use imori_amqp091::codec::methods::basic;
 use imori_amqp091::codec::properties::{BasicProperties, TextProperty};
 use imori_amqp091::codec::push::push_field;
 use imori_amqp091::codec::table::{FieldValue, Table};
+use imori_client::Malformed;
+use imori_client::amqp091::{Delivery, PERSISTENT};
 
-use super::conversation::{Header, Received};
+use super::conversation::{Header, Received, number};
 use super::error::ClientError;
 
-/// The exchange behind `/topic/KEY`.
-const TOPICS: &str = "amq.topic";
-
-/// The values of `delivery-mode`.
-const PERSISTENT: u8 = 2;
+/// `delivery-mode` of a message that is lost when the broker restarts.
 const TRANSIENT: u8 = 1;
-
-/// Where to publish to or consume from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Address<'a> {
-    /// A queue by its name.
-    Queue(&'a str),
-    /// An exchange and a routing key.
-    Exchange(&'a str, &'a str),
-}
-
-impl<'a> Address<'a> {
-    /// Reads `/queue/NAME`, `/topic/KEY`, `/exchange/NAME/KEY` or the bare name of a queue.
-    pub(super) fn parse(text: &'a str) -> Result<Address<'a>, ClientError> {
-        let address = match text.split_once('/') {
-            None => Address::Queue(text),
-            Some(("", rest)) => match rest.split_once('/') {
-                Some(("queue", name)) => Address::Queue(name),
-                Some(("topic", key)) => Address::Exchange(TOPICS, key),
-                Some(("exchange", rest)) => {
-                    let (name, key) = rest.split_once('/').unwrap_or((rest, ""));
-                    Address::Exchange(name, key)
-                }
-                _ => return Err(unknown_address(text)),
-            },
-            Some(_) => return Err(unknown_address(text)),
-        };
-        match address {
-            Address::Queue("") | Address::Exchange("", _) => Err(unknown_address(text)),
-            address => Ok(address),
-        }
-    }
-
-    /// The exchange and routing key to publish with.
-    pub(super) fn publish(self) -> (&'a str, &'a str) {
-        match self {
-            Address::Queue(name) => ("", name),
-            Address::Exchange(exchange, key) => (exchange, key),
-        }
-    }
-}
-
-fn unknown_address(text: &str) -> ClientError {
-    ClientError::Unspeakable(format!(
-        "`{text}` is no address; write `/queue/NAME`, `/topic/KEY`, `/exchange/NAME/KEY` or the name of a queue"
-    ))
-}
 
 /// Encodes properties. Headers with the name of a property become that property; the others become
 /// fields of the headers table.
@@ -103,20 +54,10 @@ pub(super) fn properties(
     Ok(bytes)
 }
 
-fn number<N: std::str::FromStr>(name: &str, value: &str) -> Result<N, ClientError> {
-    value.parse().map_err(|_| {
-        ClientError::Unspeakable(format!(
-            "`{value}` is no number for the property `{name}`; correct `--header`"
-        ))
-    })
-}
-
 /// Converts a delivery, with its properties as headers.
-pub(super) fn received(
-    deliver: &basic::Deliver<'_>,
-    properties: &BasicProperties<'_>,
-    body: Vec<u8>,
-) -> Received {
+pub(super) fn received(delivery: &Delivery<'_>) -> Result<Received, Malformed> {
+    let deliver = &delivery.deliver;
+    let properties = BasicProperties::read(delivery.properties)?;
     let mut headers: Vec<(Vec<u8>, Vec<u8>)> = Vec::new();
     let mut add = |name: &[u8], value: &[u8]| headers.push((name.to_vec(), value.to_vec()));
     add(DELIVERY_TAG.as_bytes(), deliver.delivery_tag.to_string().as_bytes());
@@ -147,7 +88,7 @@ pub(super) fn received(
         add(name, &text(value));
     }
     let reply_to = properties.reply_to.map(|reply_to| reply_to.bytes.to_vec());
-    Received { headers, reply_to, body }
+    Ok(Received { headers, reply_to, body: delivery.body.to_vec() })
 }
 
 /// The header that holds the delivery tag, which acknowledging needs.
@@ -184,25 +125,9 @@ fn text(value: FieldValue<'_>) -> Vec<u8> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use imori_amqp091::codec::methods::basic;
 
-    #[test]
-    fn addresses_are_read_as_in_stomp() {
-        for (text, expected) in [
-            ("orders", Some(Address::Queue("orders"))),
-            ("/queue/a/b", Some(Address::Queue("a/b"))),
-            ("/topic/a.*", Some(Address::Exchange("amq.topic", "a.*"))),
-            ("/exchange/x/k/l", Some(Address::Exchange("x", "k/l"))),
-            ("/exchange/x", Some(Address::Exchange("x", ""))),
-            ("", None),
-            ("/queue/", None),
-            ("/exchange//k", None),
-            ("/temp-queue/a", None),
-            ("a/b", None),
-        ] {
-            assert_eq!(Address::parse(text).ok(), expected, "{text}");
-        }
-    }
+    use super::*;
 
     #[test]
     fn headers_become_properties_and_come_back() {
@@ -218,7 +143,7 @@ mod tests {
             exchange: "",
             routing_key: "q",
         };
-        let received = received(&deliver, &BasicProperties::read(&bytes).unwrap(), Vec::new());
+        let received = received(&Delivery { deliver, properties: &bytes, body: Vec::new().into() }).unwrap();
         for (name, value) in [
             ("delivery-tag", "1"),
             ("routing-key", "q"),

@@ -1,5 +1,6 @@
 //! The interface of all clients, whatever their protocol.
 
+use std::str::FromStr;
 use std::time::{Duration, Instant};
 
 use clap::ValueEnum;
@@ -78,6 +79,15 @@ pub(super) fn expiration(headers: &[Header], patience: Duration) -> Option<Heade
     (!is_said).then(|| Header { name: String::from(NAME), value: milliseconds.to_string() })
 }
 
+/// The value of a header that becomes a numeric property.
+pub(super) fn number<N: FromStr>(name: &str, value: &str) -> Result<N, ClientError> {
+    value.parse().map_err(|_| {
+        ClientError::Unspeakable(format!(
+            "`{value}` is no number for the property `{name}`; correct `--header`"
+        ))
+    })
+}
+
 /// The acknowledgement mode of a subscription.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Ack {
@@ -101,5 +111,10 @@ impl Received {
     pub(crate) fn header(&self, name: &str) -> Option<&[u8]> {
         let header = self.headers.iter().find(|(other, _)| other == name.as_bytes());
         header.map(|(_, value)| value.as_slice())
+    }
+
+    /// The value of a header that is a number.
+    pub(super) fn number<N: FromStr>(&self, name: &str) -> Option<N> {
+        str::from_utf8(self.header(name)?).ok()?.parse().ok()
     }
 }

@@ -5,10 +5,11 @@
 mod stomp;
 mod nats;
 mod amqp;
-mod amqp_incoming;
 mod amqp_message;
 mod amqp10;
 mod amqp10_message;
+mod address;
+mod session;
 mod conversation;
 mod transport;
 mod error;

@@ -1,131 +1,93 @@
 //! A client of core NATS. Nothing is acknowledged; a PONG proves that the broker has processed
 //! everything before the PING.
 
-use std::collections::VecDeque;
 use std::hash::{BuildHasher as _, RandomState};
 use std::time::{Duration, Instant};
 
+use imori_bench::Url;
+use imori_client::nats;
 use imori_core::name::Printable;
 use imori_nats::address::QUEUE_PREFIX;
 use imori_nats::codec::connect::ConnectOptions;
 use imori_nats::codec::decode::{Decoder, Step};
 use imori_nats::codec::encode::{PING, PONG, push_connect, push_publish, push_subscribe};
-use imori_nats::codec::headers::{BLOCK_END, Headers, VERSION_LINE, push_header, status};
+use imori_nats::codec::headers::Headers;
 use imori_nats::codec::info::Info;
 use imori_nats::codec::operation::{Publish, ServerOp, Subscribe};
 use imori_nats::limits::Limits;
 
 use super::conversation::{Ack, Client, Header, Message, Received, Subscription, expiration};
 use super::error::ClientError;
-use super::transport::{PATIENCE, Transport};
-use imori_bench::Url;
+use super::session::{Protocol, Session};
 
 /// The queue group for shared subscriptions.
 const GROUP: &[u8] = b"imori-respond";
 
-/// The status of a request without subscribers.
-const NO_RESPONDERS: &[u8] = b"503";
-
 /// A logged-in NATS connection.
 pub(super) struct Nats {
-    transport: Transport,
-    decoder: Decoder,
-    /// Messages that arrived while the client waited for an answer.
-    waiting: VecDeque<Received>,
+    session: Session<Operations>,
     subscriptions: u32,
 }
 
-/// An operation from the server, reduced to what the client acts on.
-enum Incoming {
-    Message(Received),
-    Info(Info),
-    Pong,
-    Nothing,
+/// What the server has answered.
+struct Operations {
+    decoder: Decoder,
+    info: Option<Info>,
+    has_pong: bool,
+}
+
+impl Protocol for Operations {
+    fn take(
+        &mut self,
+        input: &[u8],
+        out: &mut Vec<u8>,
+    ) -> Result<Option<(Option<Received>, usize)>, ClientError> {
+        let step =
+            self.decoder.server_op(input).map_err(|error| ClientError::Decode("NATS", error.into()))?;
+        let Step::Op { op, consumed } = step else { return Ok(None) };
+        let mut taken = None;
+        match op {
+            ServerOp::Message(message) if nats::is_unheard(&message) => return Err(ClientError::Unheard),
+            ServerOp::Message(message) => taken = Some(received(&message)),
+            ServerOp::Info(json) => {
+                let not_json = || ClientError::Decode("NATS", "its INFO is not JSON".into());
+                self.info = Some(Info::parse(json).ok_or_else(not_json)?);
+            }
+            ServerOp::Err(error) => return Err(ClientError::Refused(Printable(error).to_string())),
+            ServerOp::Pong => self.has_pong = true,
+            ServerOp::Ping => out.extend_from_slice(PONG),
+            ServerOp::Ok => {}
+        }
+        Ok(Some((taken, consumed)))
+    }
 }
 
 impl Nats {
     pub(super) fn connect(url: &Url) -> Result<Nats, ClientError> {
-        let mut client = Nats {
-            transport: Transport::connect(url)?,
-            decoder: Decoder::new(Limits::of_client()),
-            waiting: VecDeque::new(),
-            subscriptions: 0,
-        };
-        let greeting = client.next(Some(Instant::now() + PATIENCE)).map_err(|error| match error {
+        let decoder = Decoder::new(Limits::of_client());
+        let session = Session::connect(url, Operations { decoder, info: None, has_pong: false })?;
+        let mut client = Nats { session, subscriptions: 0 };
+        let greeting = client.session.wait(|operations| operations.info.take());
+        let info = greeting.map_err(|error| match error {
             ClientError::TimedOut(_) => ClientError::TimedOut(
                 "the broker does not begin, as a broker of NATS does; is it the right port?",
             ),
             other => other,
-        });
-        match greeting? {
-            Incoming::Info(info) if info.tls_required && !url.is_tls => {
-                return Err(ClientError::Unspeakable(String::from(
-                    "the broker demands TLS; write `tls://` instead of `nats://`",
-                )));
-            }
-            Incoming::Info(_) => {}
-            _ => return Err(ClientError::Unexpected("something else than INFO")),
+        })?;
+        if info.tls_required && !url.is_tls {
+            return Err(unspeakable("the broker demands TLS; write `tls://` instead of `nats://`"));
         }
         let (user, pass) = url.login.clone().unzip();
         let options = ConnectOptions { user, pass, ..ConnectOptions::of_client("imori") };
-        client.transport.write(|out| push_connect(out, &options))?;
+        client.session.write(|out| push_connect(out, &options))?;
         client.confirmed()?;
         Ok(client)
     }
 
-    /// Waits until the server has processed everything sent so far; messages that arrive meanwhile
-    /// are queued for `receive`.
+    /// Waits until the server has processed everything sent so far.
     fn confirmed(&mut self) -> Result<(), ClientError> {
-        self.transport.write(|out| out.extend_from_slice(PING))?;
-        let deadline = Instant::now() + PATIENCE;
-        loop {
-            match self.next(Some(deadline))? {
-                Incoming::Pong => return Ok(()),
-                Incoming::Message(message) => self.waiting.push_back(message),
-                Incoming::Info(_) | Incoming::Nothing => {}
-            }
-        }
-    }
-
-    /// Waits for the server's next operation. An -ERR is an error.
-    fn next(&mut self, deadline: Option<Instant>) -> Result<Incoming, ClientError> {
-        self.transport.flush()?;
-        loop {
-            if let Some(heard) = self.take()? {
-                return Ok(heard);
-            }
-            self.transport.read(deadline)?;
-        }
-    }
-
-    fn take(&mut self) -> Result<Option<Incoming>, ClientError> {
-        let step = self.decoder.server_op(self.transport.input());
-        let step = step.map_err(|error| ClientError::Decode("NATS", error.into()))?;
-        let Step::Op { op, consumed } = step else {
-            return Ok(None);
-        };
-        let is_ping = op == ServerOp::Ping;
-        let heard = match op {
-            ServerOp::Message(message) if message.headers.and_then(status) == Some(NO_RESPONDERS) => {
-                return Err(ClientError::Unheard);
-            }
-            ServerOp::Message(message) => Incoming::Message(received(&message)),
-            ServerOp::Info(json) => match Info::parse(json) {
-                Some(info) => Incoming::Info(info),
-                None => return Err(ClientError::Decode("NATS", "its INFO is not JSON".into())),
-            },
-            ServerOp::Err(error) => {
-                return Err(ClientError::Refused(Printable(error).to_string()));
-            }
-            ServerOp::Pong => Incoming::Pong,
-            ServerOp::Ping | ServerOp::Ok => Incoming::Nothing,
-        };
-        self.transport.consume(consumed);
-        if is_ping {
-            self.transport.write(|out| out.extend_from_slice(PONG))?;
-            self.transport.flush()?;
-        }
-        Ok(Some(heard))
+        self.session.write(|out| out.extend_from_slice(PING))?;
+        self.session.wait(|operations| std::mem::take(&mut operations.has_pong).then_some(()))
     }
 
     fn send(
@@ -135,14 +97,14 @@ impl Nats {
         headers: Option<&[u8]>,
         payload: &[u8],
     ) -> Result<(), ClientError> {
-        self.transport.write(|out| push_publish(out, &Publish { subject, reply, headers, payload }))
+        self.session.write(|out| push_publish(out, &Publish { subject, reply, headers, payload }))
     }
 
     fn hear(&mut self, subject: &str, group: Option<&[u8]>) -> Result<(), ClientError> {
         self.subscriptions += 1;
         let sid = self.subscriptions.to_string();
         let subscribe = Subscribe { subject: subject.as_bytes(), group, sid: sid.as_bytes() };
-        self.transport.write(|out| push_subscribe(out, &subscribe))
+        self.session.write(|out| push_subscribe(out, &subscribe))
     }
 }
 
@@ -197,14 +159,7 @@ impl Client for Nats {
     }
 
     fn receive(&mut self, deadline: Option<Instant>) -> Result<Received, ClientError> {
-        if let Some(message) = self.waiting.pop_front() {
-            return Ok(message);
-        }
-        loop {
-            if let Incoming::Message(message) = self.next(deadline)? {
-                return Ok(message);
-            }
-        }
+        self.session.receive(deadline)
     }
 
     fn disconnect(mut self: Box<Self>) -> Result<(), ClientError> {
@@ -229,16 +184,11 @@ fn header_block(headers: &[Header]) -> Result<Option<Vec<u8>>, ClientError> {
     if headers.is_empty() {
         return Ok(None);
     }
-    let mut block = VERSION_LINE.to_vec();
-    for Header { name, value } in headers {
-        if !push_header(&mut block, name.as_bytes(), value.as_bytes()) {
-            let name = Printable(name.as_bytes());
-            return Err(ClientError::Unspeakable(format!(
-                "NATS cannot carry the header `{name}`; leave it out"
-            )));
-        }
-    }
-    block.extend_from_slice(BLOCK_END);
+    let fields = headers.iter().map(|header| (header.name.as_str(), header.value.as_str()));
+    let block = nats::header_block(fields).map_err(|name| {
+        let name = Printable(name.as_bytes());
+        ClientError::Unspeakable(format!("NATS cannot carry the header `{name}`; leave it out"))
+    })?;
     Ok(Some(block))
 }
 

@@ -2,18 +2,18 @@
 
 use std::time::{Duration, Instant};
 
+use imori_bench::Url;
+use imori_client::stomp::{Reader, push_connect, version};
 use imori_core::name::Printable;
 use imori_stomp::codec::command::Command;
-use imori_stomp::codec::decode::{Decoder, Step};
 use imori_stomp::codec::encode::FrameWriter;
-use imori_stomp::codec::frame::{Frame, HeaderTable};
+use imori_stomp::codec::frame::Frame;
 use imori_stomp::codec::version::Version;
 use imori_stomp::limits::Limits;
 
 use super::conversation::{Ack, Client, Header, Message, Received, Subscription, expiration};
 use super::error::ClientError;
-use super::transport::{PATIENCE, Transport};
-use imori_bench::Url;
+use super::session::{Protocol, Session};
 
 /// The receipt id of the last message: receipts of one destination arrive in order, so this one
 /// confirms all.
@@ -24,46 +24,55 @@ const REPLY_TO: &[u8] = b"/temp-queue/imori-call";
 
 /// A logged-in STOMP connection.
 pub(super) struct Stomp {
-    transport: Transport,
+    session: Session<Frames>,
     version: Version,
-    decoder: Decoder,
-    table: HeaderTable,
+}
+
+/// What the broker has answered.
+struct Frames {
+    reader: Reader,
+    version: Option<Version>,
+    /// The id of the last receipt.
+    receipt: Option<Vec<u8>>,
+}
+
+impl Protocol for Frames {
+    fn take(
+        &mut self,
+        input: &[u8],
+        _out: &mut Vec<u8>,
+    ) -> Result<Option<(Option<Received>, usize)>, ClientError> {
+        let taken = self.reader.take(input).map_err(|error| ClientError::Decode("STOMP", error))?;
+        let Some((frame, used)) = taken else { return Ok(None) };
+        let mut message = None;
+        match frame {
+            None => {}
+            Some(frame) => match (frame.command, received(&frame)) {
+                (Command::Message, received) => message = Some(received),
+                (Command::Error, error) => return Err(ClientError::Refused(error_text(&error))),
+                (Command::Receipt, receipt) => {
+                    self.receipt = receipt.header("receipt-id").map(<[u8]>::to_vec);
+                }
+                (Command::Connected, _) => {
+                    let known = || ClientError::Version(format!("STOMP {}", Version::SUPPORTED));
+                    let version = version(&frame).ok_or_else(known)?;
+                    self.version = Some(version);
+                    self.reader.connected(version);
+                }
+                (command, _) => return Err(ClientError::Unexpected(command.as_str())),
+            },
+        }
+        Ok(Some((message, used)))
+    }
 }
 
 impl Stomp {
     pub(super) fn connect(url: &Url) -> Result<Stomp, ClientError> {
-        let mut decoder = Decoder::new(Limits::default());
-        decoder.connected(Version::V12);
-        let mut client = Stomp {
-            transport: Transport::connect(url)?,
-            version: Version::V12,
-            decoder,
-            table: HeaderTable::default(),
-        };
-        client.log_in(url)?;
-        Ok(client)
-    }
-
-    fn log_in(&mut self, url: &Url) -> Result<(), ClientError> {
-        self.send(Command::Connect, b"", |frame| {
-            frame.header("accept-version", Version::SUPPORTED.as_bytes());
-            frame.header("host", url.vhost.as_bytes());
-            if let Some((login, passcode)) = &url.login {
-                frame.header("login", login.as_bytes());
-                frame.header("passcode", passcode.as_bytes());
-            }
-        })?;
-        let (command, connected) = self.next(Some(Instant::now() + PATIENCE))?;
-        if command != Command::Connected {
-            return Err(ClientError::Unexpected(command.as_str()));
-        }
-        self.version = match connected.header("version") {
-            None => Version::V10,
-            Some(version) => Version::negotiate(Some(version))
-                .map_err(|_| ClientError::Version(format!("STOMP {}", Version::SUPPORTED)))?,
-        };
-        self.decoder.connected(self.version);
-        Ok(())
+        let frames = Frames { reader: Reader::new(Limits::default()), version: None, receipt: None };
+        let mut session = Session::connect(url, frames)?;
+        session.write(|out| push_connect(out, Version::SUPPORTED, &url.vhost, url.user()))?;
+        let version = session.wait(|frames| frames.version)?;
+        Ok(Stomp { session, version })
     }
 
     fn send(
@@ -73,7 +82,7 @@ impl Stomp {
         headers: impl FnOnce(&mut FrameWriter<'_>),
     ) -> Result<(), ClientError> {
         let version = self.version;
-        self.transport.write(|out| {
+        self.session.write(|out| {
             let mut frame = FrameWriter::new(out, command, version);
             headers(&mut frame);
             match command {
@@ -83,45 +92,9 @@ impl Stomp {
         })
     }
 
-    /// Waits for the next frame. An ERROR frame is an error.
-    fn next(&mut self, deadline: Option<Instant>) -> Result<(Command, Received), ClientError> {
-        self.transport.flush()?;
-        loop {
-            if let Some((command, received)) = self.take()? {
-                return match command {
-                    Command::Error => Err(ClientError::Refused(error_text(&received))),
-                    _ => Ok((command, received)),
-                };
-            }
-            self.transport.read(deadline)?;
-        }
-    }
-
     /// Waits for the receipt with this id: the broker has taken responsibility for the frame.
     fn receipt(&mut self, id: &[u8]) -> Result<(), ClientError> {
-        let deadline = Instant::now() + PATIENCE;
-        loop {
-            let (command, received) = self.next(Some(deadline))?;
-            if command == Command::Receipt && received.header("receipt-id") == Some(id) {
-                return Ok(());
-            }
-        }
-    }
-
-    /// The next frame of the input; `None` until all of it has arrived.
-    fn take(&mut self) -> Result<Option<(Command, Received)>, ClientError> {
-        loop {
-            let step = self.decoder.decode(self.transport.input(), &mut self.table);
-            match step.map_err(|error| ClientError::Decode("STOMP", error.into()))? {
-                Step::Incomplete { .. } => return Ok(None),
-                Step::Noise { consumed } => self.transport.consume(consumed),
-                Step::Frame { frame, consumed } => {
-                    let taken = (frame.command, received(&frame));
-                    self.transport.consume(consumed);
-                    return Ok(Some(taken));
-                }
-            }
-        }
+        self.session.wait(|frames| frames.receipt.take().filter(|receipt| receipt == id)).map(drop)
     }
 }
 
@@ -189,11 +162,7 @@ impl Client for Stomp {
     }
 
     fn receive(&mut self, deadline: Option<Instant>) -> Result<Received, ClientError> {
-        loop {
-            if let (Command::Message, message) = self.next(deadline)? {
-                return Ok(message);
-            }
-        }
+        self.session.receive(deadline)
     }
 
     fn disconnect(mut self: Box<Self>) -> Result<(), ClientError> {

@@ -3,8 +3,10 @@
 use crate::binary::{Run, run, run_with_input};
 use crate::peer::Peer;
 
-const HELLO: (&str, &str) =
-    ("CONNECT\naccept-version:1.0,1.1,1.2\nhost:/\n\n^@", "CONNECTED\nversion:1.2\nsession:1\n\n^@\n");
+const HELLO: (&str, &str) = (
+    "CONNECT\naccept-version:1.0,1.1,1.2\nhost:/\nheart-beat:0,0\n\n^@",
+    "CONNECTED\nversion:1.2\nsession:1\n\n^@\n",
+);
 const BYE: (&str, &str) = ("DISCONNECT\nreceipt:bye\n\n^@", "RECEIPT\nreceipt-id:bye\n\n^@");
 
 fn converse(arguments: &[&str], input: &str, script: &[(&str, &str)]) -> Run {
