@@ -85,8 +85,15 @@ impl RequestTemplate {
         let body_at = bytes.len();
         bytes.resize(body_at + size, b' ');
         bytes.extend_from_slice(end);
-        let number = NumberPlace::Correlation(number_at);
-        RequestTemplate { bytes, number, delivery_at: None, body_at, body_bytes: size, credit: None }
+        RequestTemplate {
+            bytes,
+            number_at,
+            delivery_at: None,
+            body_at,
+            body_bytes: size,
+            credit: None,
+            caller: None,
+        }
     }
 
     /// Creates a request from its encoding, where a correlation ends at `correlation_ends`; the body
@@ -97,17 +104,15 @@ impl RequestTemplate {
         body_at: usize,
         size: usize,
     ) -> RequestTemplate {
-        let number = NumberPlace::Correlation(correlation_ends.saturating_sub(NUMBER_BYTES));
-        RequestTemplate { bytes, number, delivery_at: None, body_at, body_bytes: size, credit: None }
-    }
-
-    /// Creates a request on a stream of its own; `stream_at` are the offsets of the stream id in `before_body`.
-    pub fn on_stream(before_body: Vec<u8>, stream_at: [usize; 2], size: usize) -> RequestTemplate {
-        let body_at = before_body.len();
-        let mut bytes = before_body;
-        bytes.resize(body_at + size, b' ');
-        let number = NumberPlace::Stream(stream_at);
-        RequestTemplate { bytes, number, delivery_at: None, body_at, body_bytes: size, credit: None }
+        RequestTemplate {
+            bytes,
+            number_at: correlation_ends.checked_sub(NUMBER_BYTES),
+            delivery_at: None,
+            body_at,
+            body_bytes: size,
+            credit: None,
+            caller: None,
+        }
     }
 
     /// Also writes the call's number as delivery-id and delivery-tag.
@@ -118,6 +123,11 @@ impl RequestTemplate {
     /// Makes the requester wait for the peer's credit.
     pub fn set_credit(&mut self, credit: Arc<Credit>) {
         self.credit = Some(credit);
+    }
+
+    /// Lets `caller` encode the requests, from the bytes of this template.
+    pub fn set_caller(&mut self, caller: Box<dyn Caller>) {
+        self.caller = Some(caller);
     }
 
     /// Bytes of the body, or of the whole message if the protocol's credit counts that.
