@@ -26,6 +26,9 @@ pub const WINDOW: u32 = i32::MAX as u32;
 /// The filter of a selector, from the registry of filters.
 const SELECTOR: (&str, u64) = ("jms-selector", 0x0000_468C_0000_0004);
 
+/// The delivery-id and the bytes of a whole message.
+type Whole<'a> = (u32, Cow<'a, [u8]>);
+
 /// What a client says of itself when it logs in.
 #[derive(Debug, Clone, Copy)]
 pub struct Login<'a> {
@@ -326,7 +329,7 @@ impl Reader {
         &mut self,
         transfer: &Transfer<'_>,
         payload: &'a [u8],
-    ) -> Result<Option<(u32, Cow<'a, [u8]>)>, Malformed> {
+    ) -> Result<Option<Whole<'a>>, Malformed> {
         self.next_incoming_id = self.next_incoming_id.wrapping_add(1);
         let (id, mut message) = match (self.unfinished.take(), transfer.delivery_id) {
             (None, Some(id)) => (id, Cow::Borrowed(payload)),

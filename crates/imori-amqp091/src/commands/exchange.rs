@@ -52,7 +52,7 @@ fn make<W: World>(
         ..Settings::default()
     };
     let arguments = declare.arguments.iter().map(|(name, field)| (name, value(field)));
-    let read = read_exchange(declare.kind.as_bytes(), declared, arguments);
+    let read = read_exchange(declare.kind.as_bytes(), &declared, arguments);
     let (kind, settings) = read.map_err(|error| refused(client, declare, &error))?;
     let name = declare.exchange.as_bytes();
     broker::declare_exchange(world, &client.actor(), name, kind, settings.clone()).map_err(

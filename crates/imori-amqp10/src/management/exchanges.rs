@@ -25,7 +25,7 @@ pub(super) fn declare<W: World>(
         ..Settings::default()
     };
     let kind = text(body, "type")?.unwrap_or("direct");
-    let read = read_exchange(kind.as_bytes(), declared, entries(map(body, "arguments")?));
+    let read = read_exchange(kind.as_bytes(), &declared, entries(map(body, "arguments")?));
     let (kind, settings) = read.map_err(|error| Response::refused(400, error))?;
     let known = broker::look_up_exchange(world, &client.actor(), name.as_bytes());
     if known.is_err() || name.is_empty() {

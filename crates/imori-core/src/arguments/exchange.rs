@@ -38,7 +38,7 @@ pub enum ExchangeError {
 /// [`ExchangeError`].
 pub fn read_exchange<'a>(
     kind: &[u8],
-    declared: Settings,
+    declared: &Settings,
     arguments: impl IntoIterator<Item = (&'a [u8], Value<'a>)>,
 ) -> Result<(ExchangeKind, Settings), ExchangeError> {
     let (mut alternate, mut delayed_type) = (None, None);
@@ -64,7 +64,7 @@ pub fn read_exchange<'a>(
         Some(Value::Text(name)) => find_kind(&name)?,
         _ => return Err(ExchangeError::NoDelayedType),
     };
-    Ok((kind, Settings { alternate, is_delayed, ..declared }))
+    Ok((kind, Settings { alternate, is_delayed, ..declared.clone() }))
 }
 
 fn find_kind(name: &[u8]) -> Result<ExchangeKind, ExchangeError> {

@@ -103,6 +103,9 @@ pub fn arguments_of(settings: &QueueSettings) -> impl Iterator<Item = (&'static 
     QUEUE_ARGUMENTS.iter().filter_map(|argument| Some((argument.name, argument.value(settings)?)))
 }
 
+/// Reads a property that is true or false.
+type Flag = fn(&QueueSettings) -> bool;
+
 /// The first property in which a declaration differs from the queue that it names.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Difference {
@@ -116,7 +119,7 @@ pub struct Difference {
 
 /// Returns the first property in which the declaration `received` differs from the queue's own, `current`.
 pub fn difference(received: &QueueSettings, current: &QueueSettings) -> Option<Difference> {
-    let flags: [(&str, fn(&QueueSettings) -> bool); 3] = [
+    let flags: [(&str, Flag); 3] = [
         ("durable", |settings| settings.is_durable),
         ("exclusive", |settings| settings.exclusive_to.is_some()),
         ("auto_delete", |settings| settings.is_auto_delete),

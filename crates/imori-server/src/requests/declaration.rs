@@ -80,7 +80,7 @@ impl ExchangeDeclaration {
             is_internal: self.is_internal,
             ..Settings::default()
         };
-        let (kind, settings) = read_exchange(self.kind.as_bytes(), declared, entries(&self.arguments))?;
+        let (kind, settings) = read_exchange(self.kind.as_bytes(), &declared, entries(&self.arguments))?;
         Ok(broker::declare_exchange(world, actor, self.name.as_bytes(), kind, settings)?)
     }
 }

@@ -228,7 +228,7 @@ fn damage_is_told_with_what_is_lost() {
         (
             "no-segments",
             |path| fs::remove_dir_all(path.join("segments")).unwrap(),
-            &["the folder `segments` is missing, with 0 segments that the journal knows; restore it"],
+            &["the folder `segments` is missing, with all segments; restore it"],
         ),
         (
             "mixed-journal",
@@ -478,7 +478,7 @@ fn each_page_and_each_entry_of_a_segment_is_a_line() {
         dumped.stdout.lines().filter(|line| line.contains(name)).map(str::to_owned).collect()
     };
     let all = lines(&[]);
-    let (page, entry) = (BLOCK, BLOCK + 72);
+    let (page, entry) = (BLOCK, BLOCK + 128);
     assert_eq!(all[0], format!("- {name} {page} page 0 of queue 3 at priority 4: 5 entries, numbers 1-5"));
     let payload = "\\x01".repeat(32);
     assert_eq!(all[1], format!("1 {name} {entry} entry 1 100 ok {payload}"));
