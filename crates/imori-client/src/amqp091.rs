@@ -203,6 +203,9 @@ impl Reader {
     #[inline]
     pub fn content<'a>(&self, input: &'a [u8], at: usize) -> Result<Option<Content<'a>>, Malformed> {
         let Some(header) = self.frame(input, at)? else { return Ok(None) };
+        if header.kind != FrameType::Header {
+            return Err("another frame comes within a message".into());
+        }
         let ContentHeader { body_len, properties } = ContentHeader::decode(header.payload)?;
         let len = usize::try_from(body_len).ok().filter(|len| *len <= self.body_bytes_max);
         let Some(len) = len else { return Err("a message is longer than this client takes".into()) };

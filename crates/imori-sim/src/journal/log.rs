@@ -20,6 +20,9 @@ use crate::planted::Bug;
 /// and the marks of the group. The server reserves more, as its files are larger.
 const GROUP_SLACK_BYTES: usize = BLOCK_BYTES + 128;
 
+/// The bytes of a file that has no room for a record: its header and that of a batch.
+const NO_RECORD_BYTES: usize = BLOCK_BYTES + 40;
+
 /// Something that one of the journal's threads can do next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Step {
@@ -150,7 +153,7 @@ impl Log {
         let record = journal::NewRecord { kind: RecordType::Checkpoint, payload: bytes.freeze() };
         let is_refused = self.checkpoints_in_turn.is_some_and(|turn| !self.checkpoints.is_multiple_of(turn));
         self.checkpoints += 1;
-        let file_bytes = if is_refused { 0 } else { self.file_bytes };
+        let file_bytes = if is_refused { NO_RECORD_BYTES } else { self.file_bytes };
         let admitted = Admitted::each([record], file_bytes);
         self.is_checkpoint_refused = admitted.is_err();
         match self.bug {

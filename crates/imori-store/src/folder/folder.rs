@@ -125,8 +125,8 @@ impl fmt::Display for FolderError {
 impl std::error::Error for FolderError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
+            FolderError::Disk { error, .. } => Some(error),
             // The sentence has the error itself in it.
-            FolderError::Disk { error, .. } => error.source(),
             FolderError::Identity { error, .. } => error.source(),
             _ => None,
         }
