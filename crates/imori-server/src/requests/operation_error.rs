@@ -75,6 +75,8 @@ impl From<BrokerError> for OperationError {
             | BrokerError::Inequivalent { .. }
             | BrokerError::Route(RouteError::Differs { .. })
             | BrokerError::QueueFull(_)
+            | BrokerError::Quota(_)
+            | BrokerError::TooManyQueues
             | BrokerError::Nowhere(_)
             | BrokerError::DiskFull(_) => OperationError::Conflict(refusal.to_string()),
             other => OperationError::Bad(other.to_string()),
