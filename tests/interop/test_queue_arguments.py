@@ -81,7 +81,7 @@ def by_amqp091(imori: Imori, queue: str, arguments: dict[str, Any]) -> bool:
         try:
             connection.channel().queue_declare(queue, durable=True, arguments=arguments)
         except pika.exceptions.ChannelClosedByBroker as closed:
-            return closed.reply_code != 406
+            return bool(closed.reply_code != 406)
     return True
 
 
