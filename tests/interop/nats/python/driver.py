@@ -72,7 +72,7 @@ async def bodies(subscription: Subscription, count: int) -> list[str]:
 
 
 async def pending(connection: Client, subscription: Subscription) -> int:
-    """Returns the number of waiting messages, which all precede the answer to a request made here."""
+    """Returns the number of waiting messages; all precede the answer to a request made here."""
     await fence(connection)
     return subscription.pending_msgs
 
