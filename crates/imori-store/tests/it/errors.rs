@@ -94,8 +94,8 @@ fn an_error_says_what_to_do_and_keeps_what_the_disk_said() {
         ),
         (
             Box::new(FolderError::Identity { path: path.clone(), error: IdentityError::Damaged }),
-            "data folder `data`: `store`, which says which store this is, does not verify",
-            Some("restore this file from a copy of the folder"),
+            "data folder `data`: `store`, which says which store this is, does not verify; restore this file",
+            None,
         ),
         (
             Box::new(FolderError::Missing { path: path.clone(), names: vec!["segments"] }),
