@@ -1,7 +1,7 @@
 //! Logins: the credentials of a client, and the verdict on them.
 //!
 //! The core decides nothing here. The program that runs it answers in
-//! [`World::verify`](crate::world::World::verify), at once or later.
+//! [`Access::verify`](crate::world::Access::verify), at once or later.
 
 use std::fmt;
 use std::net::IpAddr;

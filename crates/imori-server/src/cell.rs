@@ -31,6 +31,7 @@ use imori_core::record::{Appended, NewRecord};
 use imori_core::route::{Router, Table};
 use imori_core::time::Time;
 use imori_core::topology::Topology;
+use imori_core::world::Access;
 use imori_core::world::{Change, Counter, Latency, Sent, World};
 use tokio::sync::Notify;
 use tracing::{info, warn};
@@ -254,20 +255,7 @@ impl Cell {
     }
 }
 
-impl World for Cell {
-    type Room = Shared;
-
-    fn now(&self) -> Time {
-        self.now.get()
-    }
-
-    fn secret(&self) -> [u8; 16] {
-        let mut secret = [0; 16];
-        // Without the system's generator nothing is secure.
-        getrandom::fill(&mut secret).expect("the system's random generator works");
-        secret
-    }
-
+impl Access for Cell {
     fn verify(&self, login: Login) -> Verification {
         let verdicts = || Arc::new(LinkVerdicts(Arc::downgrade(&self.shared))) as Arc<dyn Verdicts>;
         let (connection, claimed) = (login.connection, ClaimedUser::of(&login.credentials));
@@ -290,27 +278,6 @@ impl World for Cell {
         self.shared.verifiers.authenticator().scram_signature(user, messages)
     }
 
-    fn is_alarmed(&self) -> bool {
-        self.shared.memory.is_alarmed()
-    }
-
-    fn room(&self) -> &Shared {
-        &self.shared
-    }
-
-    fn gauge(&self) -> &Gauge {
-        self.shared.memory.gauge()
-    }
-
-    fn count_many(&self, counter: Counter, times: usize) {
-        if let Some(handle) = self.shared.cell(self.id) {
-            handle.counters.count(counter, times as u64);
-        }
-        if counter == Counter::NoForm {
-            self.shared.log_no_form(times);
-        }
-    }
-
     fn enter(&self, actor: &Actor<'_>) -> Result<(), QuotaReached> {
         self.shared.enter(actor)
     }
@@ -329,14 +296,6 @@ impl World for Cell {
 
     fn queues_max(&self, vhost: VhostId) -> Option<usize> {
         self.shared.access.vhost_quota(vhost).parts_max
-    }
-
-    #[inline]
-    fn published(&self, actor: &Actor<'_>, messages: usize, bytes: usize) {
-        self.count_many(Counter::Published, messages);
-        if self.gauge().rates() > 0 && self.cell_scratch.is_turn_of(actor.connection) {
-            self.turn_rates.charge(&*self.shared.access, actor, self.now.get(), (messages, bytes));
-        }
     }
 
     fn has_rate(&self, actor: &Actor<'_>) -> bool {
@@ -371,6 +330,50 @@ impl World for Cell {
 
     fn changed(&self, actor: &Actor<'_>, change: Change, object: &dyn fmt::Display) {
         self.shared.note_changed(actor, change, object);
+    }
+}
+
+impl World for Cell {
+    type Room = Shared;
+
+    fn now(&self) -> Time {
+        self.now.get()
+    }
+
+    fn secret(&self) -> [u8; 16] {
+        let mut secret = [0; 16];
+        // Without the system's generator nothing is secure.
+        getrandom::fill(&mut secret).expect("the system's random generator works");
+        secret
+    }
+
+    fn is_alarmed(&self) -> bool {
+        self.shared.memory.is_alarmed()
+    }
+
+    fn room(&self) -> &Shared {
+        &self.shared
+    }
+
+    fn gauge(&self) -> &Gauge {
+        self.shared.memory.gauge()
+    }
+
+    fn count_many(&self, counter: Counter, times: usize) {
+        if let Some(handle) = self.shared.cell(self.id) {
+            handle.counters.count(counter, times as u64);
+        }
+        if counter == Counter::NoForm {
+            self.shared.log_no_form(times);
+        }
+    }
+
+    #[inline]
+    fn published(&self, actor: &Actor<'_>, messages: usize, bytes: usize) {
+        self.count_many(Counter::Published, messages);
+        if self.gauge().rates() > 0 && self.cell_scratch.is_turn_of(actor.connection) {
+            self.turn_rates.charge(&*self.shared.access, actor, self.now.get(), (messages, bytes));
+        }
     }
 
     fn observe(&self, latency: Latency, took: Duration) {

@@ -349,7 +349,7 @@ impl Shared {
         }
     }
 
-    /// Admits a connection; see [`World::enter`](imori_core::world::World::enter).
+    /// Admits a connection; see [`Access::enter`](imori_core::world::Access::enter).
     pub(crate) fn enter(&self, actor: &Actor<'_>) -> Result<(), QuotaReached> {
         let user = &actor.identity.user;
         let user_max = self.access.user_quota(user).connections_max;
@@ -364,7 +364,7 @@ impl Shared {
         })
     }
 
-    /// Opens a session; see [`World::open_session`](imori_core::world::World::open_session). If the user's sessions
+    /// Opens a session; see [`Access::open_session`](imori_core::world::Access::open_session). If the user's sessions
     /// are limited, they are opened one at a time.
     pub(crate) fn open_session<R>(
         &self,

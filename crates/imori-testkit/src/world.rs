@@ -24,6 +24,7 @@ use imori_core::route::hamt::Seed;
 use imori_core::route::{Router, Table, TableLimits};
 use imori_core::time::Time;
 use imori_core::topology::Topology;
+use imori_core::world::Access;
 use imori_core::world::{Counter, World};
 
 use crate::plain::Lines;
@@ -372,19 +373,7 @@ pub fn verdict(login: &Login) -> Verdict {
     }
 }
 
-impl World for TestWorld {
-    type Room = TestRoom;
-
-    fn now(&self) -> Time {
-        self.now.get()
-    }
-
-    fn secret(&self) -> [u8; 16] {
-        let secret = self.secrets.get();
-        self.secrets.set(secret.wrapping_add(1));
-        [secret; 16]
-    }
-
+impl Access for TestWorld {
     /// Checks the login at once, or leaves it pending for the test if logins are slow.
     fn verify(&self, login: Login) -> Verification {
         if self.slow_logins.get() {
@@ -413,6 +402,20 @@ impl World for TestWorld {
 
     fn scram_signature(&self, _: &[u8], _: &[u8]) -> Option<[u8; SCRAM_BYTES]> {
         Some([8; SCRAM_BYTES])
+    }
+}
+
+impl World for TestWorld {
+    type Room = TestRoom;
+
+    fn now(&self) -> Time {
+        self.now.get()
+    }
+
+    fn secret(&self) -> [u8; 16] {
+        let secret = self.secrets.get();
+        self.secrets.set(secret.wrapping_add(1));
+        [secret; 16]
     }
 
     #[inline]

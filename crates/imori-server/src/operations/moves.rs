@@ -13,7 +13,7 @@ use imori_core::error::BrokerError;
 use imori_core::message::{Address, DEFAULT_EXCHANGE, Deaths};
 use imori_core::name::Name;
 use imori_core::queue::PeekPart;
-use imori_core::world::World as _;
+use imori_core::world::Access as _;
 use tokio::time::sleep;
 
 use super::vhost_operator::VhostOperator;

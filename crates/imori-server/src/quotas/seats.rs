@@ -1,6 +1,6 @@
 //! The connections of each user and each vhost, over all protocols, as limits count them.
 //!
-//! Each protocol's login ends with `World::enter`, which checks the limit and takes the seat in one step, so two
+//! Each protocol's login ends with `Access::enter`, which checks the limit and takes the seat in one step, so two
 //! clients that come at once cannot both get the last one. The seat is freed when the connection leaves its cell,
 //! moments after the client's goodbye. Messages never use this table. A lowered limit ends no connection, as in
 //! RabbitMQ.

@@ -18,6 +18,7 @@ use imori_core::record::{Appended, Definition, MessageRecord, NewRecord, RecordK
 use imori_core::route::{Router, Table};
 use imori_core::time::Time;
 use imori_core::topology::Topology;
+use imori_core::world::Access;
 use imori_core::world::{Counter, World};
 use imori_server::config;
 use imori_server::login::{Authenticator, BuiltInUser};
@@ -222,6 +223,18 @@ impl Shared {
     }
 }
 
+impl Access for CellWorld<'_> {
+    fn verify(&self, login: Login) -> Verification {
+        let shared = self.shared;
+        if !shared.has_slow_logins {
+            return Verification::Done(BuiltInUser.verify(&login));
+        }
+        let cell = shared.cell(shared.random.below(shared.cells.len()));
+        cell.logins.borrow_mut().push(login);
+        Verification::Pending
+    }
+}
+
 impl World for CellWorld<'_> {
     type Room = Shared;
 
@@ -235,16 +248,6 @@ impl World for CellWorld<'_> {
         }
         let (high, low) = (self.shared.random.next(), self.shared.random.next());
         (u128::from(high) << 64 | u128::from(low)).to_be_bytes()
-    }
-
-    fn verify(&self, login: Login) -> Verification {
-        let shared = self.shared;
-        if !shared.has_slow_logins {
-            return Verification::Done(BuiltInUser.verify(&login));
-        }
-        let cell = shared.cell(shared.random.below(shared.cells.len()));
-        cell.logins.borrow_mut().push(login);
-        Verification::Pending
     }
 
     fn is_alarmed(&self) -> bool {

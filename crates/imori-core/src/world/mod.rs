@@ -1,0 +1,9 @@
+//! The environment of the broker's verbs: locks, clock, counters and the journal; users, rights and limits.
+
+mod world;
+mod access;
+mod reports;
+
+pub use access::{Access, Change};
+pub use reports::{Counter, Latency, Sent};
+pub use world::World;
