@@ -3,9 +3,11 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
+use bytes::Bytes;
+
 use crate::confirm::Lsn;
 use crate::id::{DurableQueueId, QueueId};
-use crate::message::{AddressView, Deaths, Envelope, HeaderReaders, MessageView, Origins};
+use crate::message::{AddressView, Deaths, Envelope, HeaderReaders, MessageView, Origins, Publication};
 use crate::time::Time;
 
 /// The facts, besides the message itself, that all its deliveries share.
@@ -21,7 +23,22 @@ impl<'a> About<'a> {
     /// A first delivery of a message to a live receiver.
     pub fn fresh(self, message: MessageView<'a>) -> Delivery<'a> {
         let About { address, deaths } = self;
-        Delivery { message, address, deaths, sequence: 0, failures: 0, is_redelivered: false, is_last: true }
+        Delivery {
+            message,
+            shared_body: None,
+            address,
+            deaths,
+            sequence: 0,
+            failures: 0,
+            is_redelivered: false,
+            is_last: true,
+        }
+    }
+
+    /// As [`About::fresh`], with a body that the receiver can share with the publication.
+    #[inline]
+    pub fn first(self, publication: &'a Publication<'_>) -> Delivery<'a> {
+        Delivery { shared_body: publication.shared_body(), ..self.fresh(publication.view()) }
     }
 }
 
@@ -30,6 +47,8 @@ impl<'a> About<'a> {
 pub struct Delivery<'a> {
     /// The message.
     pub message: MessageView<'a>,
+    /// Its body, if that has a buffer of its own, so that a receiver in the process need not copy it.
+    pub shared_body: Option<&'a Bytes>,
     /// The address it was published to.
     pub address: &'a AddressView<'a>,
     /// Its history, if any: deaths, and annotations of consumers.
@@ -78,7 +97,7 @@ impl<'a> Delivery<'a> {
     where
         'a: 'b,
     {
-        Delivery { message: MessageView { body, ..self.message }, ..*self }
+        Delivery { message: MessageView { body, ..self.message }, shared_body: None, ..*self }
     }
 }
 

@@ -75,11 +75,18 @@ impl Shared {
         }
     }
 
-    /// Counts a login over HTTP, and records it if refused; a granted one shows in the changes that it makes.
-    pub(crate) fn note_http_login(&self, source: SocketAddr, login: &Login, verdict: &Verdict) {
+    /// Counts a login over HTTP or through a gateway, and records it if refused; a granted one shows in the changes
+    /// that it makes.
+    pub(crate) fn note_outside_login(
+        &self,
+        source: SocketAddr,
+        protocol: &'static str,
+        login: &Login,
+        verdict: &Verdict,
+    ) {
         self.logins.count(None, verdict);
         if !matches!(verdict, Verdict::Granted(_)) {
-            let origin = Origin { from: source.to_string(), protocol: "http" };
+            let origin = Origin { from: source.to_string(), protocol };
             self.record_login(source, &origin, &ClaimedUser::of(&login.credentials), verdict);
         }
     }

@@ -299,7 +299,7 @@ impl Access for Cell {
     }
 
     fn has_rate(&self, actor: &Actor<'_>) -> bool {
-        // Internal clients and operators' requests have no turn.
+        // The broker's own changes have no turn.
         self.cell_scratch.is_turn_of(actor.connection) && self.turn_rates.has_any(&*self.shared.access, actor)
     }
 

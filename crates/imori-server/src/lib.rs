@@ -49,7 +49,10 @@ pub use access::FirstPassword;
 pub use cell_state::turn_counter::TurnCounter;
 pub use checkpoint::checkpointer::{Pauses, checkpoint_last, checkpoint_once};
 pub use checkpoint::host::CheckpointHost;
-pub use internal::{InternalClient, InternalClients, InternalError};
+pub use internal::{
+    ClientOptions, ConsumeOptions, DeclaredQueue, InternalClient, InternalClients, InternalError, Published,
+    SubscribeOptions, Subscription,
+};
 pub use jwt::KeysError;
 pub use reload::{ReloadError, Reloader};
 pub use requests::operator_request::{OperatorRequest, ReloadAnswer, Reloaded};

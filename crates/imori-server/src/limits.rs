@@ -175,9 +175,6 @@ pub(crate) const HTTP_WAITING_THREADS_MAX: usize = 2 * HTTP_CONNECTIONS_MAX;
 /// Bytes of a request's body on the admin listener, as in RabbitMQ. More: it is refused.
 pub(crate) const ADMIN_BODY_BYTES_MAX: u64 = 10 * 1024 * 1024;
 
-/// Interval at which a request that waits for the disk checks that the broker still runs.
-pub(crate) const ADMIN_LOOK_EVERY: Duration = Duration::from_millis(250);
-
 /// Lifetime of an HTTP connection; a response in progress is finished.
 pub(crate) const HTTP_LIFE_MAX: Duration = Duration::from_secs(60);
 
@@ -310,18 +307,35 @@ pub(crate) const DESCRIPTORS_KEPT: usize = 48;
 /// Subscriptions of the broker itself in each vhost: the responder to pings.
 pub(crate) const BUILT_IN_SUBSCRIPTIONS: usize = 1;
 
-/// Slots of a cell for internal clients, besides those for sockets. More are refused.
-pub(crate) const INTERNAL_CLIENTS_MAX: usize = 256;
+/// Connections of a cell for internal clients of programs around the broker, such as a gateway: one for each client and
+/// one for each of its live subscriptions, a kilobyte each. They are besides those for sockets. More are refused.
+pub(crate) const INTERNAL_CLIENTS_MAX: usize = 65_536;
 
-/// Bytes flushed to an internal client that it has not read. More wait in its outbound half, with the limits of every
-/// connection.
+/// Connections of a cell for the broker's own services. The responder of each vhost has two, and all may stand on one
+/// cell; the rest is for services to come. More are refused, which the log tells.
+pub(crate) const SERVICE_CLIENTS_MAX: usize = 8 * VHOSTS_MAX;
+
+/// Connections of a cell for operators' requests. Each request has one as long as it runs, and
+/// [`HTTP_CONNECTIONS_MAX`] limits requests further. More are refused.
+pub(crate) const OPERATOR_CLIENTS_MAX: usize = 256;
+
+/// Bytes of bodies that wait for the receiver of a live subscription. More wait in the subscription's outbound half,
+/// with the limits of every connection.
 pub(crate) const PIPE_BYTES_MAX: usize = 256 * 1024;
 
 /// Commands of an internal client waiting for its cell. More: the caller waits.
 pub(crate) const INTERNAL_COMMANDS_MAX: usize = 64;
 
-/// Parked publishes of an internal client. More: no further command is passed on until there is room.
-pub(crate) const INTERNAL_PARKED_MAX: usize = 1024;
+/// Bytes of the bodies that an internal client has parked, which count towards the memory alarm. More: no further
+/// command is taken until the alarm ends or the queue is shorter.
+pub(crate) const INTERNAL_PARKED_BYTES_MAX: usize = 8 << 20;
+
+/// Deliveries that one command of an internal client settles, a few milliseconds of work. More: further commands
+/// settle the rest.
+pub(crate) const INTERNAL_SETTLES_MAX: usize = 256;
+
+/// The longest deadline of a call. Longer: the call is late after this time.
+pub(crate) const INTERNAL_CALL_MAX: Duration = Duration::from_secs(24 * 3600);
 
 /// Pings waiting for the broker's own responder. More wait in its outbound half.
 pub(crate) const PINGS_WAITING_MAX: usize = 64;

@@ -26,18 +26,22 @@ use tracing::warn;
 use crate::access::Access;
 use crate::cell_state::counters::Counters;
 use crate::cell_state::histogram::Latencies;
+use crate::cell_state::internal_counts::InternalCounts;
 use crate::cell_state::load::Load;
 use crate::cell_state::pulse::Pulse;
 use crate::cell_state::turn_counter::TurnCounter;
 use crate::clock::Clock;
 use crate::config::{Config, Limits, ListenerName, ProtocolName, Service, Spoken, WritePolicy};
-use crate::limits::{BUILT_IN_SUBSCRIPTIONS, CONNECTIONS_MAX, DISK_FAILURE_GOODBYE, INTERNAL_CLIENTS_MAX};
+use crate::limits::{
+    BUILT_IN_SUBSCRIPTIONS, CONNECTIONS_MAX, DISK_FAILURE_GOODBYE, INTERNAL_CLIENTS_MAX,
+    OPERATOR_CLIENTS_MAX, SERVICE_CLIENTS_MAX,
+};
 use crate::login::{LoginCounts, Verifiers};
 use crate::peers::admission::{Admission, AdmissionLimits, Ticket, descriptors_max};
 use crate::peers::client::Client;
 use crate::peers::log_limit::PeerLogLimit;
 use crate::peers::sums::Gone;
-use crate::pipe::Pipe;
+use crate::pipe::ClientPipe;
 use crate::quotas::{Full, Seats, StoredBytes};
 use crate::settings::{RunFacts, Settings, mark_bytes};
 use crate::slots::{SlotKey, Slots, unpoisoned};
@@ -49,6 +53,10 @@ use crate::tls::{ByteStream, Handshakers};
 use crate::traces::Traces;
 use crate::turn::{Link, Memory, Signal, Wire};
 use crate::websocket::FramedWriter;
+
+/// The connection of a request that has none. No client has this id, so nothing is exclusive to it.
+pub(crate) const NO_CONNECTION: ConnectionId =
+    ConnectionId { cell: u16::MAX, slot: u32::MAX, generation: u32::MAX };
 
 /// Connections for which a cell allocates at once, a kilobyte each; an idle broker only has a few internal ones.
 const CONNECTION_PAGE_SLOTS: usize = 128;
@@ -74,7 +82,7 @@ pub(crate) enum Writer {
     /// Messages of a WebSocket; only the connection's cell writes them.
     Framed(Arc<FramedWriter>),
     /// An internal client.
-    Internal(Arc<Pipe>),
+    Internal(Arc<ClientPipe>),
 }
 
 impl Writer {
@@ -151,8 +159,8 @@ pub(crate) struct Accepted {
 /// A cell as seen by other threads.
 pub(crate) struct CellHandle {
     pub(crate) connections: Slots<TcpLink, CONNECTION_PAGE_SLOTS>,
-    /// Number of connections that are internal clients.
-    pub(crate) internal_clients: AtomicUsize,
+    /// Connections of internal clients.
+    pub(crate) internal_clients: InternalCounts,
     /// The channel to the cell.
     pub(crate) arrivals: mpsc::UnboundedSender<Arrival>,
     pub(crate) load: Load,
@@ -169,8 +177,10 @@ pub(crate) struct CellHandle {
 impl CellHandle {
     pub(crate) fn new(arrivals: mpsc::UnboundedSender<Arrival>) -> CellHandle {
         CellHandle {
-            connections: Slots::new(CONNECTIONS_MAX + INTERNAL_CLIENTS_MAX),
-            internal_clients: AtomicUsize::new(0),
+            connections: Slots::new(
+                CONNECTIONS_MAX + INTERNAL_CLIENTS_MAX + SERVICE_CLIENTS_MAX + OPERATOR_CLIENTS_MAX,
+            ),
+            internal_clients: InternalCounts::default(),
             arrivals,
             load: Load::new(),
             turns: TurnCounter::default(),
@@ -184,7 +194,7 @@ impl CellHandle {
 
     /// Connections with sockets.
     pub(crate) fn socket_connections(&self) -> usize {
-        self.connections.len().saturating_sub(self.internal_clients.load(Ordering::Relaxed))
+        self.connections.len().saturating_sub(self.internal_clients.total())
     }
 }
 
@@ -292,6 +302,17 @@ impl Room for Shared {
 impl Shared {
     pub(crate) fn cell(&self, cell: u16) -> Option<&CellHandle> {
         self.cells.get()?.get(usize::from(cell))
+    }
+
+    /// The number of the cell for a new connection: the first until it is busy, then the least busy one. Waking another
+    /// core costs more than the rest of a round trip.
+    pub(crate) fn least_busy(&self) -> Option<u16> {
+        let busy_percent = self.settings.load().config.cells.busy_percent;
+        let cells = self.cells.get()?;
+        if cells.first()?.load.busy_percent() <= busy_percent {
+            return Some(0);
+        }
+        (0..).zip(cells).min_by_key(|(_, cell)| cell.load.busy_percent()).map(|(id, _)| id)
     }
 
     /// Logs live deliveries that were left out, rate-limited. Clients are not told, because they could take an

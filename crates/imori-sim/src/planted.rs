@@ -204,6 +204,24 @@ pub enum Bug {
     TwoActiveConsumers,
     /// Deliveries to an internal client are not charged to its credit.
     InternalCreditUncharged,
+    /// Persistent messages of internal clients are published as transient.
+    InternalPersistenceForgotten,
+    /// A settle by an internal client settles nothing.
+    InternalSettleForgotten,
+    /// An internal client's accept releases the delivery.
+    InternalAcceptReleases,
+    /// A cancelled subscription of an internal client continues.
+    InternalCancelIgnored,
+    /// An internal client's definitions are not made, and its answer says that they are.
+    InternalDefinitionLost,
+    /// A get by an internal client settles its message at once.
+    InternalGetAccepts,
+    /// A message for an internal client lacks its last byte.
+    InternalBodyCut,
+    /// A reply goes to another call of its internal client.
+    InternalReplyMisdirected,
+    /// An answer for an internal client bears the number of another command.
+    InternalAnswersSwapped,
     /// While one session has a held answer, no session of the connection is written.
     SessionsWaitTogether,
     /// An ended session does not release its unsettled deliveries.
@@ -246,7 +264,7 @@ pub enum Bug {
 
 impl Bug {
     /// Every planted bug with the properties of which one has to catch it.
-    pub const ALL: [(Bug, &'static [Property]); 117] = [
+    pub const ALL: [(Bug, &'static [Property]); 126] = [
         (Bug::StaleTable, &[Property::Visibility, Property::Loss]),
         (Bug::LostWake, &[Property::Starvation]),
         (Bug::TwoWriters, &[Property::WireOrder, Property::Framing]),
@@ -345,6 +363,15 @@ impl Bug {
         (Bug::UnbindUnrecorded, &[Property::Visibility, Property::Durability]),
         (Bug::TwoActiveConsumers, &[Property::SingleActive]),
         (Bug::InternalCreditUncharged, &[Property::Credit]),
+        (Bug::InternalPersistenceForgotten, &[Property::Durability, Property::Recovery, Property::Loss]),
+        (Bug::InternalSettleForgotten, &[Property::Framing, Property::Leftovers]),
+        (Bug::InternalAcceptReleases, &[Property::Duplication]),
+        (Bug::InternalCancelIgnored, &[Property::Visibility, Property::Starvation]),
+        (Bug::InternalDefinitionLost, &[Property::Loss, Property::Framing]),
+        (Bug::InternalGetAccepts, &[Property::Framing]),
+        (Bug::InternalBodyCut, &[Property::Framing]),
+        (Bug::InternalReplyMisdirected, &[Property::Framing]),
+        (Bug::InternalAnswersSwapped, &[Property::Framing, Property::Receipts]),
         (Bug::SessionsWaitTogether, &[Property::Apart]),
         (Bug::SessionForgotten, &[Property::Release, Property::Leftovers, Property::Loss]),
         (Bug::NeighbourReleased, &[Property::Release, Property::Duplication, Property::Framing]),

@@ -379,6 +379,7 @@ mod tests {
         let message = MessageView { properties: &properties, text: text.as_bytes(), body: b"hi" };
         let delivery = Delivery {
             message,
+            shared_body: None,
             address: &AddressView::new(&address),
             deaths: deaths.as_ref(),
             sequence: 0,

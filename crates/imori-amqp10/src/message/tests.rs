@@ -1,5 +1,6 @@
 use std::sync::Arc;
 
+use imori_core::delivery::About;
 use imori_core::message::{Address, AddressView, DeathReason, HeaderReader, OriginId};
 use imori_core::name::Name;
 use imori_core::time::Time;
@@ -42,7 +43,7 @@ fn delivered(message: MessageView<'_>, deaths: Option<&Arc<Deaths>>, failures: u
     let is_redelivered = failures > 0;
     let address = &address;
     let delivery =
-        Delivery { message, address, deaths, sequence: 1, failures, is_redelivered, is_last: true };
+        Delivery { sequence: 1, failures, is_redelivered, ..About { address, deaths }.fresh(message) };
     let mut out = Vec::new();
     let body = body(&delivery, SOLE_ORIGINS, readers);
     push_head(&mut out, &delivery, body.len(), SOLE_ORIGINS, readers);

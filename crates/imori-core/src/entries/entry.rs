@@ -53,6 +53,7 @@ impl Entry {
     pub(crate) fn delivery<'a>(&'a self, address: &'a AddressView<'a>) -> Delivery<'a> {
         Delivery {
             message: self.message.view(),
+            shared_body: self.message.shared_body(),
             address,
             deaths: self.envelope.deaths.as_ref(),
             sequence: self.envelope.sequence,

@@ -18,11 +18,19 @@ pub struct Parking {
 #[derive(Debug)]
 pub(super) struct Line {
     session: SessionId,
-    waiting: VecDeque<Box<[u8]>>,
+    waiting: VecDeque<Frame>,
     bytes: usize,
     gauge: Gauge,
     /// Whether the first of them, or the session's next frame, waits for a queue.
     waits_for_queue: bool,
+}
+
+/// A parked frame.
+#[derive(Debug)]
+struct Frame {
+    bytes: Box<[u8]>,
+    /// The bytes charged for it.
+    charge: usize,
 }
 
 impl Parking {
@@ -56,11 +64,16 @@ impl Parking {
 
     /// Parks a frame behind the others of its session.
     pub fn push(&mut self, session: SessionId, frame: Box<[u8]>, gauge: &Gauge) {
+        self.push_with(session, frame, 0, gauge);
+    }
+
+    /// Parks a frame that stands for `kept_bytes` more bytes, which the connection keeps elsewhere.
+    pub fn push_with(&mut self, session: SessionId, frame: Box<[u8]>, kept_bytes: usize, gauge: &Gauge) {
         let line = self.line_of(session, gauge);
-        let charge = charge(&frame);
+        let charge = frame.len() + size_of::<Box<[u8]>>() + kept_bytes;
         line.bytes += charge;
         line.gauge.add(charge);
-        line.waiting.push_back(frame);
+        line.waiting.push_back(Frame { bytes: frame, charge });
     }
 
     /// Notes that a session's next frame, parked or still in the input, waits for a queue.
@@ -126,13 +139,13 @@ impl Line {
     }
 
     pub(super) fn front(&self) -> Option<&[u8]> {
-        self.waiting.front().map(|frame| &**frame)
+        self.waiting.front().map(|frame| &*frame.bytes)
     }
 
     pub(super) fn pop(&mut self) {
         let Some(frame) = self.waiting.pop_front() else { return };
-        self.bytes -= charge(&frame);
-        self.gauge.sub(charge(&frame));
+        self.bytes -= frame.charge;
+        self.gauge.sub(frame.charge);
     }
 
     pub(super) fn waits_for_queue(&self) -> bool {
@@ -148,10 +161,6 @@ impl Drop for Line {
     fn drop(&mut self) {
         self.gauge.sub(self.bytes);
     }
-}
-
-fn charge(frame: &[u8]) -> usize {
-    frame.len() + size_of::<Box<[u8]>>()
 }
 
 #[cfg(test)]
@@ -199,7 +208,8 @@ mod tests {
         assert_eq!(parking.bytes(), gauge.bytes());
         parking.clear_of(TWO);
         assert_eq!((parking.bytes(), gauge.bytes()), (0, 0));
-        parking.push(ONE, b"d".as_slice().into(), &gauge);
+        parking.push_with(ONE, b"d".as_slice().into(), 100, &gauge);
+        assert_eq!(gauge.bytes(), 101 + size_of::<Box<[u8]>>());
         drop(parking);
         assert_eq!(gauge.bytes(), 0);
     }

@@ -1,32 +1,52 @@
-//! The encoder of an internal client, with frames that never leave the process.
-//!
-//! A frame is its length as `u32`, a byte for its kind, and its fields. A message is encoded as in
-//! its journal record.
+//! The encoder of an internal client, which keeps deliveries in the client's pipe and writes tickets for them.
 
-use crate::delivery::Delivery;
+use std::sync::Arc;
+
+use super::incoming::{Incoming, IncomingMessage, Receiver, SubscriptionEnd};
+use super::pipe::{Pipe, push_ticket, weight};
+use crate::delivery::{About, Delivery};
+use crate::message::{HeaderReaders, Publication};
 use crate::name::Name;
 use crate::outbound::{AfterCancel, CutReason, Encoder, Recipient, SharedHeaders};
-use crate::record::push_message;
-use crate::time::Time;
 
-/// The kinds of frames.
-pub(super) mod kind {
-    /// A message: subscription `u64`, number `u64`, whether to settle it `u8`, redelivered `u8`,
-    /// failures `u32`, record.
-    pub(crate) const DELIVERY: u8 = 1;
-    /// The end of a subscription: number `u64`, name of the queue.
-    pub(crate) const CANCELLED: u8 = 2;
-    /// The end of the connection: the reason as text.
-    pub(crate) const CUT: u8 = 3;
-    /// A confirmed publish: its number `u64`.
-    pub(crate) const CONFIRMED: u8 = 4;
+/// Bytes that anything but a message counts in the limits of what waits for a client.
+pub(super) const ANSWER_BYTES: usize = 64;
+
+/// The kinds of labels, by which a delivery is told what it is for.
+mod kind {
+    pub(super) const SUBSCRIPTION: u8 = 1;
+    pub(super) const CALL: u8 = 2;
+    pub(super) const GET: u8 = 3;
 }
 
-/// Writes the frames that [`Incoming`](super::Incoming) represents.
+/// Keeps in a pipe what an internal client is sent.
 #[derive(Debug)]
-pub struct InternalEncoder;
+pub struct InternalEncoder<P> {
+    pipe: Arc<P>,
+    readers: HeaderReaders,
+}
 
-impl Encoder for InternalEncoder {
+impl<P: Pipe> InternalEncoder<P> {
+    /// The encoder of the client with this pipe.
+    pub fn new(pipe: Arc<P>, readers: HeaderReaders) -> InternalEncoder<P> {
+        InternalEncoder { pipe, readers }
+    }
+
+    fn keep(&mut self, out: &mut Vec<u8>, recipient: &Recipient<'_>, delivery: &Delivery<'_>) -> usize {
+        let Some(receiver) = read_label(recipient.label) else { return 0 };
+        let settling = (recipient.number, recipient.settles);
+        let message = IncomingMessage::of(receiver, settling, delivery, self.readers);
+        let bytes = message.weight();
+        push_ticket(out, self.pipe.keep(Incoming::Message(Box::new(message))), bytes);
+        bytes
+    }
+}
+
+impl<P: Pipe> Encoder for InternalEncoder<P> {
+    fn weight(&self) -> Option<fn(&[u8]) -> usize> {
+        Some(weight)
+    }
+
     fn deliver(
         &mut self,
         out: &mut Vec<u8>,
@@ -34,42 +54,80 @@ impl Encoder for InternalEncoder {
         delivery: &Delivery<'_>,
         _: &mut SharedHeaders,
     ) {
-        push_frame(out, kind::DELIVERY, |out| {
-            out.extend_from_slice(recipient.label);
-            out.extend_from_slice(&recipient.number.to_le_bytes());
-            out.push(u8::from(recipient.settles));
-            out.push(u8::from(delivery.is_redelivered));
-            out.extend_from_slice(&delivery.failures.to_le_bytes());
-            let deaths = delivery.deaths.map(|deaths| &**deaths);
-            push_message(out, &delivery.message, delivery.address, deaths, &[], Time(0));
-        });
+        self.keep(out, recipient, delivery);
+    }
+
+    fn deliver_run(
+        &mut self,
+        out: &mut Vec<u8>,
+        mut recipient: Recipient<'_>,
+        run: &[Publication<'_>],
+        about: About<'_>,
+        _: &mut SharedHeaders,
+        room: usize,
+    ) -> usize {
+        let mut bytes = 0;
+        for (delivered, publication) in run.iter().enumerate() {
+            if bytes >= room {
+                return delivered;
+            }
+            bytes += self.keep(out, &recipient, &about.first(publication));
+            recipient.number += 1;
+        }
+        run.len()
     }
 
     fn cancelled(&mut self, out: &mut Vec<u8>, label: &[u8], queue: &Name) -> AfterCancel {
-        push_frame(out, kind::CANCELLED, |out| {
-            out.extend_from_slice(label);
-            out.extend_from_slice(queue.as_bytes());
-        });
+        if let Some(Receiver::Subscription(subscription)) = read_label(label) {
+            let reason = SubscriptionEnd::QueueDeleted(queue.clone());
+            push_ticket(out, self.pipe.keep(Incoming::Ended { subscription, reason }), ANSWER_BYTES);
+        }
         AfterCancel::GoOn
     }
 
     fn cut(&mut self, out: &mut Vec<u8>, reason: &CutReason) {
-        push_frame(out, kind::CUT, |out| out.extend_from_slice(reason.to_string().as_bytes()));
+        push_ticket(out, self.pipe.keep(Incoming::Cut(reason.clone())), ANSWER_BYTES);
     }
 }
 
-/// Writes the frame that confirms a publish.
-pub(super) fn push_confirmed(out: &mut Vec<u8>, number: u64) {
-    push_frame(out, kind::CONFIRMED, |out| out.extend_from_slice(&number.to_le_bytes()));
+/// The label of a receiver's deliveries.
+pub(super) fn label(receiver: Receiver) -> Box<[u8]> {
+    let (kind, number, left) = match receiver {
+        Receiver::Subscription(number) => (kind::SUBSCRIPTION, number, None),
+        Receiver::Call(number) => (kind::CALL, number, None),
+        Receiver::Get { command, left } => (kind::GET, command, Some(left)),
+    };
+    let mut label = vec![kind];
+    label.extend_from_slice(&number.to_le_bytes());
+    left.into_iter().for_each(|left| label.extend_from_slice(&left.to_le_bytes()));
+    label.into_boxed_slice()
 }
 
-fn push_frame(out: &mut Vec<u8>, kind: u8, write: impl FnOnce(&mut Vec<u8>)) {
-    let start = out.len();
-    out.extend_from_slice(&[0; 4]);
-    out.push(kind);
-    write(out);
-    let len = u32::try_from(out.len() - start - 4).expect("a message is shorter than 4 GiB");
-    if let Some(place) = out.get_mut(start..start + 4) {
-        place.copy_from_slice(&len.to_le_bytes());
+/// Reads a label; `None` if [`label`] did not write it.
+pub(super) fn read_label(label: &[u8]) -> Option<Receiver> {
+    let (kind, rest) = label.split_first()?;
+    let (number, rest) = rest.split_first_chunk()?;
+    let number = u64::from_le_bytes(*number);
+    Some(match *kind {
+        kind::SUBSCRIPTION => Receiver::Subscription(number),
+        kind::CALL => Receiver::Call(number),
+        kind::GET => Receiver::Get { command: number, left: u64::from_le_bytes(*rest.first_chunk()?) },
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn labels_are_read_as_they_were_written() {
+        for receiver in
+            [Receiver::Subscription(1), Receiver::Call(u64::MAX), Receiver::Get { command: 3, left: 9 }]
+        {
+            assert_eq!(read_label(&label(receiver)), Some(receiver));
+        }
+        assert_eq!(read_label(b""), None);
+        assert_eq!(read_label(&[9; 9]), None);
     }
 }

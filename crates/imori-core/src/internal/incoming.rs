@@ -1,18 +1,21 @@
-//! Decodes the frames of an internal client.
+//! What an internal client is sent.
 
-use bytes::{Buf, Bytes, BytesMut};
+use std::sync::Arc;
 
-use super::encoder::kind;
-use crate::message::{Address, HeaderReader, OriginId, Property, Value};
-use crate::record::MessageRecord;
-use crate::world::World;
+use bytes::Bytes;
 
-/// A message delivered to an internal client.
-#[derive(Debug, Clone, PartialEq)]
+use super::command::{CommandError, Done};
+use crate::authorize::Refusal;
+use crate::delivery::Delivery;
+use crate::message::{Address, Deaths, HeaderReaders, MessageView, OriginId, Properties, Property, Value};
+use crate::name::Name;
+use crate::outbound::CutReason;
+
+/// A message for an internal client, with everything that the broker knows of it.
+#[derive(Debug, Clone)]
 pub struct IncomingMessage {
-    /// The number of its subscription, as returned by
-    /// [`Client::subscribe`](super::Client::subscribe) and similar methods.
-    pub subscription: u64,
+    /// What it is for.
+    pub receiver: Receiver,
     /// The number of the delivery, by which it is settled.
     pub number: u64,
     /// Whether the client must settle the delivery.
@@ -23,128 +26,159 @@ pub struct IncomingMessage {
     pub failures: u32,
     /// The address it was published to.
     pub address: Address,
-    /// The address for an answer.
-    pub reply_to: Option<Address>,
-    /// The id by which the requester recognises the answer.
-    pub correlation_id: Option<Vec<u8>>,
-    /// The MIME type of the body.
-    pub content_type: Option<Vec<u8>>,
-    /// User headers with text values, in order.
-    pub headers: Vec<(Vec<u8>, Vec<u8>)>,
+    /// Its history, if it is a dead letter.
+    pub deaths: Option<Arc<Deaths>>,
+    /// The properties that are not text: persistence, priority, expiration, delay and timestamp.
+    pub properties: Properties,
     /// The body.
     pub body: Bytes,
+    text: Box<[u8]>,
+    readers: HeaderReaders,
 }
 
-/// A notification to an internal client.
-#[derive(Debug, Clone, PartialEq)]
+/// The part of an internal client that a message is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Receiver {
+    /// The subscription or consumer with this number.
+    Subscription(u64),
+    /// The call with this number.
+    Call(u64),
+    /// The get with this number.
+    Get {
+        /// The number of the command.
+        command: u64,
+        /// The number of ready messages that are left.
+        left: u64,
+    },
+}
+
+/// Something that an internal client is sent.
+#[derive(Debug)]
 pub enum Incoming {
-    /// A message was delivered.
-    Message(IncomingMessage),
-    /// The queue of the subscription with this number is gone.
-    Cancelled(u64),
-    /// The publish with this number is as safe as promised.
-    Confirmed(u64),
-    /// The broker has ended the client, for this reason.
-    Cut(String),
+    /// A message.
+    Message(Box<IncomingMessage>),
+    /// The answer to a command.
+    Answer {
+        /// The number of the command.
+        command: u64,
+        /// The result.
+        outcome: Result<Done, CommandError>,
+    },
+    /// The broker ended a subscription.
+    Ended {
+        /// The number of the subscription.
+        subscription: u64,
+        /// The reason.
+        reason: SubscriptionEnd,
+    },
+    /// The broker ended the client.
+    Cut(CutReason),
 }
 
-/// A buffer of frames from the outbound half, which arrive in pieces of any size.
-#[derive(Debug, Default)]
-pub struct Frames(BytesMut);
+/// The reason why a subscription ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SubscriptionEnd {
+    /// Its queue was deleted.
+    QueueDeleted(Name),
+    /// The rights of its user changed, and no longer allow it.
+    Revoked(Refusal),
+    /// The broker ended the client.
+    Cut(CutReason),
+    /// The client or the broker has ended.
+    Ended,
+}
 
-impl Frames {
-    /// Appends a piece of the encoder's output.
-    pub fn push(&mut self, bytes: &[u8]) {
-        self.0.extend_from_slice(bytes);
+impl std::fmt::Display for SubscriptionEnd {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            SubscriptionEnd::QueueDeleted(queue) => {
+                write!(f, "queue `{queue}` was deleted; declare it and consume again")
+            }
+            SubscriptionEnd::Revoked(refusal) => write!(f, "{refusal}"),
+            SubscriptionEnd::Cut(reason) => write!(f, "{reason}"),
+            SubscriptionEnd::Ended => f.write_str("the client has ended; make another one"),
+        }
+    }
+}
+
+impl IncomingMessage {
+    /// Copies a delivery, except a body that can be shared.
+    pub(super) fn of(
+        receiver: Receiver,
+        (number, settles): (u64, bool),
+        delivery: &Delivery<'_>,
+        readers: HeaderReaders,
+    ) -> IncomingMessage {
+        let view = &delivery.message;
+        let body = match readers(view.properties.origin).body(view) {
+            std::borrow::Cow::Owned(body) => Bytes::from(body),
+            std::borrow::Cow::Borrowed(body) => match delivery.shared_body {
+                Some(shared) => shared.clone(),
+                None => Bytes::copy_from_slice(body),
+            },
+        };
+        IncomingMessage {
+            receiver,
+            number,
+            settles,
+            is_redelivered: delivery.is_redelivered,
+            failures: delivery.failures,
+            address: Address::new(delivery.address.exchange(), delivery.address.subject()),
+            deaths: delivery.died().cloned(),
+            properties: *view.properties,
+            body,
+            text: view.text.into(),
+            readers,
+        }
     }
 
-    /// The number of bytes not yet decoded.
+    /// The value of a text property.
     #[must_use]
-    pub fn bytes(&self) -> usize {
-        self.0.len()
+    pub fn property(&self, property: Property) -> Option<&[u8]> {
+        self.properties.property(property, &self.text)
     }
 
-    /// Decodes the next frame, if it is complete. `world` supplies the header readers of all
-    /// protocols.
-    ///
-    /// # Errors
-    /// The frame was not written by [`InternalEncoder`](super::InternalEncoder), which is a bug in
-    /// the broker.
-    pub fn next<W: World>(&mut self, world: &W) -> Result<Option<Incoming>, &'static str> {
-        self.next_by(|origin| world.header_reader(origin))
+    /// The first user header with this name.
+    #[must_use]
+    pub fn header(&self, name: &[u8]) -> Option<Value<'_>> {
+        (self.readers)(self.properties.origin).header(&self.text, name)
     }
 
-    /// Decodes the next frame as [`Frames::next`] does, without a world: `reader_of` supplies the
-    /// header readers.
-    ///
-    /// # Errors
-    /// As [`Frames::next`].
-    pub fn next_by<'r>(
-        &mut self,
-        reader_of: impl Fn(OriginId) -> &'r dyn HeaderReader,
-    ) -> Result<Option<Incoming>, &'static str> {
-        let Some((len, rest)) = self.0.split_first_chunk() else { return Ok(None) };
-        let len = u32::from_le_bytes(*len) as usize;
-        if rest.len() < len {
-            return Ok(None);
-        }
-        self.0.advance(4);
-        let frame = self.0.split_to(len).freeze();
-        read(&reader_of, &frame).map(Some).ok_or("a frame of an internal client cannot be read")
+    /// The user headers with their types, in order.
+    #[must_use]
+    pub fn headers(&self) -> Vec<(Vec<u8>, Value<'static>)> {
+        let mut headers = Vec::new();
+        (self.readers)(self.properties.origin).visit_headers(&self.text, &mut |name, value| {
+            headers.push((name.into_owned(), value.into_owned()));
+        });
+        headers
     }
-}
 
-fn read<'r>(reader_of: &impl Fn(OriginId) -> &'r dyn HeaderReader, frame: &Bytes) -> Option<Incoming> {
-    let (kind, rest) = frame.split_first()?;
-    Some(match *kind {
-        kind::DELIVERY => Incoming::Message(message(reader_of, frame, rest)?),
-        kind::CANCELLED => Incoming::Cancelled(number(rest)?.0),
-        kind::CONFIRMED => Incoming::Confirmed(number(rest)?.0),
-        kind::CUT => Incoming::Cut(String::from_utf8_lossy(rest).into_owned()),
-        _ => return None,
-    })
-}
+    /// The address for a reply, if the sender wants one and it is in this broker.
+    #[must_use]
+    pub fn reply_to(&self) -> Option<Address> {
+        let reply = (self.readers)(self.properties.origin).reply_address(&self.view());
+        reply.map(|(exchange, subject)| Address::new(&exchange, &subject))
+    }
 
-fn number(bytes: &[u8]) -> Option<(u64, &[u8])> {
-    let (number, rest) = bytes.split_first_chunk()?;
-    Some((u64::from_le_bytes(*number), rest))
-}
+    /// When the sender claims to have sent the message, in milliseconds since the UNIX epoch.
+    #[must_use]
+    pub fn timestamp_ms(&self) -> Option<i64> {
+        (self.readers)(self.properties.origin).timestamp_ms(&self.view())
+    }
 
-fn message<'r>(
-    reader_of: &impl Fn(OriginId) -> &'r dyn HeaderReader,
-    frame: &Bytes,
-    fields: &[u8],
-) -> Option<IncomingMessage> {
-    let (subscription, rest) = number(fields)?;
-    let (number, rest) = number(rest)?;
-    let ([settles, redelivered], rest) = rest.split_first_chunk()?;
-    let (failures, payload) = rest.split_first_chunk()?;
-    let record = MessageRecord::decode(payload).ok()?;
-    let view = record.view();
-    let reader = reader_of(record.properties.origin);
-    let reply_to = reader.reply_address(&view).map(|(exchange, subject)| Address::new(&exchange, &subject));
-    let property = |property| view.property(property).map(<[u8]>::to_vec);
-    Some(IncomingMessage {
-        subscription,
-        number,
-        settles: *settles != 0,
-        is_redelivered: *redelivered != 0,
-        failures: u32::from_le_bytes(*failures),
-        reply_to,
-        correlation_id: property(Property::CorrelationId),
-        content_type: property(Property::ContentType),
-        headers: headers(reader, view.text),
-        body: frame.slice_ref(record.body),
-        address: record.address,
-    })
-}
+    /// The protocol by which the message was published.
+    #[must_use]
+    pub fn origin(&self) -> OriginId {
+        self.properties.origin
+    }
 
-fn headers(reader: &dyn HeaderReader, text: &[u8]) -> Vec<(Vec<u8>, Vec<u8>)> {
-    let mut headers = Vec::new();
-    reader.visit_headers(text, &mut |name, value| {
-        if let Value::Text(text) = value {
-            headers.push((name.into_owned(), text.into_owned()));
-        }
-    });
-    headers
+    /// Bytes that the message counts in the limits of what waits for a client.
+    pub(super) fn weight(&self) -> usize {
+        size_of::<IncomingMessage>() + self.text.len() + self.body.len()
+    }
+
+    fn view(&self) -> MessageView<'_> {
+        MessageView { properties: &self.properties, text: &self.text, body: &self.body }
+    }
 }

@@ -1,15 +1,24 @@
-//! A client inside the process, by which the admin API, automation and the gateway use the broker.
+//! A client inside the process, by which the admin APIs, automation and gateways use the broker.
 //!
-//! It has an outbound half like every connection, with the same limits, rights and verbs, but no
-//! socket and no protocol: its encoder writes frames that [`Incoming`] represents. Its owner calls
-//! [`Client`] in turns of a cell, as it calls [`Inbound`](crate::inbound::Inbound) for connections.
+//! [`Connection`] is an [`Inbound`](crate::inbound::Inbound) like that of a protocol, and has an outbound half with
+//! the same limits, rights and verbs. It has no bytes to decode: a [`Pipe`] holds its typed [`Command`]s, and the
+//! transport gives one byte for each. What it is sent, [`Incoming`], stays in the pipe too, and its encoder writes a
+//! ticket for it into the outbound buffer, which counts as many bytes as the message has.
 
-mod client;
-mod incoming;
+mod connection;
+mod moves;
+mod command;
 mod encoder;
+mod pipe;
+mod incoming;
 mod outgoing;
 
-pub use client::{Client, Published};
+pub use command::{
+    Bind, BindTarget, Check, Command, CommandError, Consume, DeclareQueue, Done, Subscribe, Verb,
+};
+pub use connection::{Connection, Settings};
 pub use encoder::InternalEncoder;
-pub use incoming::{Frames, Incoming, IncomingMessage};
+pub use incoming::{Incoming, IncomingMessage, Receiver, SubscriptionEnd};
+pub use moves::{MoveBatch, MoveTarget};
 pub use outgoing::{BrokerHeaders, OutgoingMessage};
+pub use pipe::{Pipe, TICKET_BYTES, tickets};

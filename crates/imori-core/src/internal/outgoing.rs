@@ -1,32 +1,32 @@
 //! Messages created by the broker itself, and the format of their header block.
 //!
-//! The block is the number of user headers as `u16`, then each header as name and text with `u16`
-//! length prefixes, then the texts of the properties, which `Properties` locates by span.
+//! The block is the number of user headers as `u16`, then each header as name and text with `u16` length prefixes, then
+//! the texts of the properties, which `Properties` locates by span. If a header is not text, the highest bit of the
+//! number is set, and each value is encoded like an argument of a binding.
 
 use std::borrow::Cow;
 
 use bytes::Bytes;
 
+use crate::limits::ARGUMENTS_DEPTH_MAX;
 use crate::message::{HeaderReader, OriginId, Properties, Property, Publication, Span, Value};
+use crate::route::arguments::{depth, push_value, take_value};
 
 /// The maximum size of the header block, because lengths are 16-bit numbers.
 const BLOCK_BYTES_MAX: usize = u16::MAX as usize;
 
-/// A message to be published by an internal client.
+/// Set in the number of headers if their values have types.
+const TYPED: u16 = 1 << 15;
+
+/// A message to be published by an internal client. A clone shares the body.
 #[derive(Debug, Clone)]
 pub struct OutgoingMessage {
-    /// The properties that are not text: persistence, priority, expiration.
+    /// The properties that are not text: persistence, priority, expiration, delay and timestamp.
     pub properties: Properties,
-    headers: Vec<Header>,
+    headers: Vec<(Box<[u8]>, Value<'static>)>,
     texts: Vec<(Property, Box<[u8]>)>,
+    ends_group: bool,
     body: Bytes,
-}
-
-/// A user header.
-#[derive(Debug, Clone)]
-struct Header {
-    name: Box<[u8]>,
-    text: Box<[u8]>,
 }
 
 impl OutgoingMessage {
@@ -37,6 +37,7 @@ impl OutgoingMessage {
             properties: Properties::new(OriginId::BROKER),
             headers: Vec::new(),
             texts: Vec::new(),
+            ends_group: false,
             body: body.into(),
         }
     }
@@ -49,51 +50,102 @@ impl OutgoingMessage {
         self
     }
 
-    /// Adds a user header.
+    /// Adds a user header that is text.
     #[must_use]
-    pub fn header(mut self, name: &[u8], text: &[u8]) -> OutgoingMessage {
-        self.headers.push(Header { name: name.into(), text: text.into() });
+    pub fn header(self, name: &[u8], text: &[u8]) -> OutgoingMessage {
+        self.typed_header(name, Value::Text(Cow::Owned(text.to_vec())))
+    }
+
+    /// Adds a user header of any type.
+    #[must_use]
+    pub fn typed_header(mut self, name: &[u8], value: Value<'static>) -> OutgoingMessage {
+        self.headers.push((name.into(), value));
         self
     }
 
-    /// An upper bound for the size of the header block.
-    fn block_bytes(&self) -> usize {
-        let headers: usize =
-            self.headers.iter().map(|header| 4 + header.name.len() + header.text.len()).sum();
-        2 + headers + self.texts.iter().map(|(_, text)| text.len()).sum::<usize>()
+    /// Sets whether the message survives a restart in a durable queue.
+    #[must_use]
+    pub fn persistent(mut self, is_persistent: bool) -> OutgoingMessage {
+        self.properties.is_persistent = is_persistent;
+        self
     }
 
-    /// Passes the message to `f` as a publication; `None` if its headers exceed 64 KiB.
+    /// Marks the message as the last of its group, which its consumer then gives up.
+    #[must_use]
+    pub fn end_group(mut self) -> OutgoingMessage {
+        self.ends_group = true;
+        self
+    }
+
+    /// The body.
+    #[must_use]
+    pub fn body(&self) -> &Bytes {
+        &self.body
+    }
+
+    /// The text of a property.
+    #[must_use]
+    pub fn property(&self, property: Property) -> Option<&[u8]> {
+        self.texts.iter().find(|(other, _)| *other == property).map(|(_, text)| &**text)
+    }
+
+    /// Passes the message to `f` as a publication; `None` if its headers exceed 64 KiB or nest too deep.
     #[must_use]
     pub fn lend<R>(&self, f: impl FnOnce(&Publication<'_>) -> R) -> Option<R> {
-        if self.block_bytes() > BLOCK_BYTES_MAX {
-            return None;
-        }
+        self.lend_with(None, f)
+    }
+
+    /// Passes the message to `f` as [`OutgoingMessage::lend`] does, with another address for replies, an inbox.
+    pub(super) fn lend_with<R>(
+        &self,
+        inbox: Option<&[u8]>,
+        f: impl FnOnce(&Publication<'_>) -> R,
+    ) -> Option<R> {
         let (mut properties, mut text) = (self.properties, Vec::new());
-        if !self.headers.is_empty() || !self.texts.is_empty() {
-            push_number(&mut text, self.headers.len());
-            for header in &self.headers {
-                push_text(&mut text, &header.name);
-                push_text(&mut text, &header.text);
-            }
+        if !self.headers.is_empty() || !self.texts.is_empty() || inbox.is_some() {
+            self.push_headers(&mut text)?;
         }
-        for (property, value) in &self.texts {
+        properties.replies_to_inbox |= inbox.is_some();
+        let own = self.texts.iter().filter(|(property, _)| inbox.is_none() || *property != Property::ReplyTo);
+        let texts = own.map(|(property, value)| (*property, &**value));
+        for (property, value) in texts.chain(inbox.map(|inbox| (Property::ReplyTo, inbox))) {
             let start = text.len();
             text.extend_from_slice(value);
-            properties.set(*property, Span::new(start, value.len())?);
+            properties.set(property, Span::new(start, value.len())?);
+        }
+        if self.ends_group {
+            properties.end_group();
+        }
+        if text.len() > BLOCK_BYTES_MAX {
+            return None;
         }
         Some(f(&Publication::with_shared_body(&properties, &text, &self.body)))
     }
+
+    fn push_headers(&self, out: &mut Vec<u8>) -> Option<()> {
+        let is_typed = self.headers.iter().any(|(_, value)| !matches!(value, Value::Text(_)));
+        let count = u16::try_from(self.headers.len()).ok().filter(|count| count & TYPED == 0)?;
+        push_number(out, count | if is_typed { TYPED } else { 0 });
+        for (name, value) in &self.headers {
+            push_text(out, name)?;
+            match value {
+                Value::Text(text) if !is_typed => push_text(out, text)?,
+                value if depth(value) > ARGUMENTS_DEPTH_MAX => return None,
+                value => push_value(out, value),
+            }
+        }
+        Some(())
+    }
 }
 
-fn push_number(out: &mut Vec<u8>, number: usize) {
-    let number = u16::try_from(number).expect("the block is not longer than 64 KiB");
+fn push_number(out: &mut Vec<u8>, number: u16) {
     out.extend_from_slice(&number.to_le_bytes());
 }
 
-fn push_text(out: &mut Vec<u8>, text: &[u8]) {
-    push_number(out, text.len());
+fn push_text(out: &mut Vec<u8>, text: &[u8]) -> Option<()> {
+    push_number(out, u16::try_from(text.len()).ok()?);
     out.extend_from_slice(text);
+    Some(())
 }
 
 /// Decodes the header block of an [`OutgoingMessage`].
@@ -103,11 +155,17 @@ pub struct BrokerHeaders;
 impl HeaderReader for BrokerHeaders {
     fn visit_headers<'t>(&self, text: &'t [u8], visit: &mut dyn FnMut(Cow<'t, [u8]>, Value<'t>)) {
         let Some((count, mut rest)) = take_number(text) else { return };
-        for _ in 0..count {
-            let Some((name, behind)) = take_text(rest) else { return };
-            let Some((value, behind)) = take_text(behind) else { return };
-            visit(Cow::Borrowed(name), Value::text(value));
-            rest = behind;
+        for _ in 0..count & !TYPED {
+            let Some((name, mut behind)) = take_text(rest) else { return };
+            if count & TYPED == 0 {
+                let Some((value, behind)) = take_text(behind) else { return };
+                visit(Cow::Borrowed(name), Value::text(value));
+                rest = behind;
+            } else {
+                let Some(value) = take_value(&mut behind, ARGUMENTS_DEPTH_MAX) else { return };
+                visit(Cow::Borrowed(name), value);
+                rest = behind;
+            }
         }
     }
 
@@ -155,6 +213,47 @@ mod tests {
         });
         let text = |text: &'static [u8]| Value::text(text);
         assert_eq!(read, Some(vec![(b"kind".to_vec(), text(b"test")), (b"kind".to_vec(), text(b""))]));
+    }
+
+    #[test]
+    fn headers_of_every_type_are_read_as_they_were_written() {
+        let values = [
+            Value::Null,
+            Value::Bool(true),
+            Value::Int(-1),
+            Value::Uint(u64::MAX),
+            Value::Float(0.5),
+            Value::Timestamp(7),
+            Value::text(b"text"),
+            Value::Binary(Cow::Borrowed(b"\0")),
+            Value::List(vec![Value::Int(1), Value::Null]),
+            Value::Map(vec![(Cow::Borrowed(&b"name"[..]), Value::Bool(false))]),
+        ];
+        let mut message = OutgoingMessage::new("").with(Property::Type, b"order");
+        for value in values.clone() {
+            message = message.typed_header(b"h", value.into_owned());
+        }
+        let read = message.lend(|publication| {
+            assert_eq!(publication.view().property(Property::Type), Some(&b"order"[..]));
+            headers(publication.view().text)
+        });
+        assert_eq!(read, Some(values.map(|value| (b"h".to_vec(), value)).to_vec()));
+        let mut deep = Value::Null;
+        for _ in 0..=ARGUMENTS_DEPTH_MAX {
+            deep = Value::List(vec![deep]);
+        }
+        assert_eq!(OutgoingMessage::new("").typed_header(b"h", deep).lend(|_| ()), None);
+    }
+
+    #[test]
+    fn a_call_has_its_own_reply_address() {
+        let message = OutgoingMessage::new("").with(Property::ReplyTo, b"mine").with(Property::AppId, b"a");
+        let read = message.lend_with(Some(b"inbox"), |publication| {
+            let view = publication.view();
+            assert!(view.properties.replies_to_inbox);
+            (view.property(Property::ReplyTo).map(<[u8]>::to_vec), view.property(Property::AppId).is_some())
+        });
+        assert_eq!(read, Some((Some(b"inbox".to_vec()), true)));
     }
 
     #[test]

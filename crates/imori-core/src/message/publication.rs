@@ -67,6 +67,12 @@ impl<'a> Publication<'a> {
         self.not_to
     }
 
+    /// The body, if it has a buffer of its own.
+    #[inline]
+    pub(crate) fn shared_body(&self) -> Option<&Bytes> {
+        self.shared_body
+    }
+
     /// The message as a reader sees it.
     pub fn view(&self) -> MessageView<'_> {
         self.view

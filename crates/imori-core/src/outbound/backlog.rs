@@ -34,6 +34,7 @@ impl Waiting {
     pub(super) fn delivery<'a>(&'a self, address: &'a AddressView<'a>) -> Delivery<'a> {
         Delivery {
             message: self.message.view(),
+            shared_body: self.message.shared_body(),
             address,
             deaths: self.deaths.as_ref(),
             sequence: 0,

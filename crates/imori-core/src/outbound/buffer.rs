@@ -5,9 +5,16 @@ use std::collections::VecDeque;
 /// Bytes of a piece; one write takes about one piece.
 const PIECE_BYTES: usize = 256 * 1024;
 
+/// Measures written bytes: how many bytes they stand for.
+pub(super) type Weight = fn(&[u8]) -> usize;
+
 /// A queue of bytes with one writer at a time.
+///
+/// With a weight, the bytes are tickets for deliveries that are kept elsewhere, and what counts as unsent and
+/// appended are the deliveries.
 #[derive(Debug, Default)]
 pub(super) struct Buffer {
+    weight: Option<Weight>,
     pieces: VecDeque<Vec<u8>>,
     /// Bytes of the first piece that are already written.
     written: usize,
@@ -25,8 +32,19 @@ impl Buffer {
     /// Bytes not known to be written.
     #[inline]
     pub(super) fn unsent(&self) -> usize {
-        debug_assert_eq!(self.unsent, self.len - self.written + self.with_writer.unwrap_or(0));
+        debug_assert!(
+            self.weight.is_some() || self.unsent == self.len - self.written + self.with_writer.unwrap_or(0)
+        );
         self.unsent
+    }
+
+    /// Sets how the bytes are measured; nothing was appended yet, or nothing that has a weight.
+    pub(super) fn set_weight(&mut self, weight: Option<Weight>) {
+        self.weight = weight;
+    }
+
+    fn measure(&self, bytes: &[u8]) -> usize {
+        self.weight.map_or(bytes.len(), |weight| weight(bytes))
     }
 
     pub(super) fn has_storage(&self) -> bool {
@@ -52,8 +70,11 @@ impl Buffer {
         let last = self.pieces.back_mut().expect("there is a piece, or one was pushed");
         let before = last.len();
         write(last);
-        let added = last.len() - before;
+        let mut added = last.len() - before;
         self.len += added;
+        if let Some(weight) = self.weight {
+            added = weight(last.get(before..).unwrap_or_default());
+        }
         self.unsent += added;
         self.appended += added as u64;
     }
@@ -75,7 +96,7 @@ impl Buffer {
         let piece = self.pieces.pop_front()?;
         let written = std::mem::take(&mut self.written);
         self.len -= piece.len();
-        self.with_writer = Some(piece.len() - written);
+        self.with_writer = Some(self.measure(piece.get(written..).unwrap_or_default()));
         Some((piece, written))
     }
 
@@ -86,7 +107,7 @@ impl Buffer {
             piece.clear();
             return Some(piece);
         }
-        self.unsent += piece.len() - written;
+        self.unsent += self.measure(piece.get(written..).unwrap_or_default());
         self.len += piece.len();
         self.written = written;
         self.pieces.push_front(piece);
@@ -95,7 +116,7 @@ impl Buffer {
 
     /// Discards everything that waits, but keeps the total of appended bytes.
     pub(super) fn discard(&mut self) {
-        *self = Buffer { appended: self.appended, ..Buffer::default() };
+        *self = Buffer { weight: self.weight, appended: self.appended, ..Buffer::default() };
     }
 
     /// Takes back a lent vector that was not written into.

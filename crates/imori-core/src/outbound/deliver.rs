@@ -169,7 +169,7 @@ impl Outbound {
             && let Some(record) = self.readers.get_mut(id).filter(|record| !record.has_conditions)
             && let Some(session) = self.sessions.at_mut(record.session).filter(|session| !session.is_ended)
         {
-            let delivery = about.fresh(publication.view());
+            let delivery = about.first(publication);
             if self.features.any(ConnectionFeatures::CHOOSY) && !self.encoder.has_form(&delivery) {
                 return Live::NoForm;
             }
@@ -216,7 +216,7 @@ impl Outbound {
         record.delivered = record.delivered.saturating_add(u32::try_from(run.len()).unwrap_or(u32::MAX));
         let written = self.send_at_once(id, run, about, shared);
         for publication in run.iter().skip(written) {
-            let delivery = about.fresh(publication.view());
+            let delivery = about.first(publication);
             if !self.push(Receiver::Reader(id), publication, &delivery, shared) {
                 return Live::Cut;
             }
@@ -268,7 +268,7 @@ impl Outbound {
             && let Some(session) = self.sessions.at_mut(inbox.session).filter(|session| !session.is_ended)
         {
             let address = AddressView::new(&inbox.address);
-            let delivery = About { address: &address, deaths: None }.fresh(publication.view());
+            let delivery = About { address: &address, deaths: None }.first(publication);
             let shared = &mut SharedHeaders::for_receivers(1);
             write_live(&mut *self.encoder, &mut self.buffer, session, &inbox.label, &delivery, shared);
             self.charge_change();
@@ -276,7 +276,7 @@ impl Outbound {
         }
         let address = Arc::clone(&inbox.address);
         let address = AddressView::new(&address);
-        let delivery = About { address: &address, deaths: None }.fresh(publication.view());
+        let delivery = About { address: &address, deaths: None }.first(publication);
         let receiver = Receiver::Inbox(to.index, inbox.serial);
         if self.push(receiver, publication, &delivery, &mut SharedHeaders::for_receivers(1)) {
             Reply::Taken
@@ -293,7 +293,7 @@ impl Outbound {
             return false;
         }
         let address = AddressView::new(&address);
-        let delivery = About { address: &address, deaths: None }.fresh(publication.view());
+        let delivery = About { address: &address, deaths: None }.first(publication);
         self.offer(reader, queue, &delivery, &mut SharedHeaders::for_receivers(1)) == Taken::Settled
     }
 

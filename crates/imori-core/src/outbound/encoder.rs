@@ -135,6 +135,13 @@ pub trait Encoder: Send {
         false
     }
 
+    /// Measures written bytes, in an encoder that keeps deliveries elsewhere and writes tickets for them: the
+    /// limits of unsent bytes and the memory gauge then count what the tickets stand for. `None` if the written
+    /// bytes are the deliveries.
+    fn weight(&self) -> Option<fn(&[u8]) -> usize> {
+        None
+    }
+
     /// Whether the protocol has a form for a live delivery. The answer may depend only on what the shared
     /// part of a delivery depends on.
     fn has_form(&self, _: &Delivery<'_>) -> bool {

@@ -117,13 +117,15 @@ impl Outbound {
         let mut features = ConnectionFeatures::default();
         // Asked once, because a call for each delivery shows in a fan-out.
         features.set(ConnectionFeatures::CHOOSY, encoder.is_choosy());
+        let mut buffer = Buffer::default();
+        buffer.set_weight(encoder.weight());
         Outbound {
             id,
             features,
             encoder,
             limits,
             gauge,
-            buffer: Buffer::default(),
+            buffer,
             backlog: Backlog::default(),
             sessions: Sessions::default(),
             unsettled: 0,
@@ -157,6 +159,7 @@ impl Outbound {
     /// Replaces the encoder, once the protocol version is agreed.
     pub fn set_encoder(&mut self, encoder: Box<dyn Encoder>) {
         self.features.set(ConnectionFeatures::CHOOSY, encoder.is_choosy());
+        self.buffer.set_weight(encoder.weight());
         self.encoder = encoder;
     }
 

@@ -226,6 +226,7 @@ impl Stage {
 fn delivery<'a>(publication: &'a Publication<'_>, address: &'a AddressView<'a>) -> Delivery<'a> {
     Delivery {
         message: publication.view(),
+        shared_body: None,
         address,
         deaths: None,
         sequence: 0,

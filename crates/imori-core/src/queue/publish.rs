@@ -67,6 +67,7 @@ impl Queue {
             while let Some(reader) = self.consumers.first() {
                 let delivery = Delivery {
                     message: publication.view(),
+                    shared_body: publication.shared_body(),
                     address: arrival.address,
                     deaths: arrival.deaths,
                     sequence: self.next_sequence,
@@ -156,6 +157,7 @@ impl Queue {
             }
             let delivery = Delivery {
                 message: view,
+                shared_body: publication.shared_body(),
                 address: arrival.address,
                 deaths: arrival.deaths,
                 sequence,

@@ -86,7 +86,7 @@ pub fn encode_message(
 }
 
 /// Appends a message record to `out`; see [`encode_message`].
-pub(crate) fn push_message(
+pub(super) fn push_message(
     out: &mut Vec<u8>,
     view: &MessageView<'_>,
     address: &AddressView<'_>,

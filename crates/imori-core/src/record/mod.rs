@@ -19,7 +19,6 @@ pub use checkpoint::{Checkpoint, ManifestPlace};
 pub use dedup_entry::{decode_dedup_entries, encode_dedup_entries};
 pub use definition::{BindingDefinition, BindingTarget, Definition, Row, RowsGone, Table};
 pub use fields::RecordError;
-pub(crate) use message::push_message;
 pub use message::{MessageRecord, encode_message, message_bytes_max};
 pub(crate) use page::decode_delayed_entry;
 pub use page::{PageEntry, decode_journal_entry, decode_page_entry, encode_page};

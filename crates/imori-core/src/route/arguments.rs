@@ -129,7 +129,7 @@ impl fmt::Display for ArgumentsError {
 impl std::error::Error for ArgumentsError {}
 
 /// Nesting depth of lists and maps; 0 for a plain value.
-fn depth(value: &Value<'_>) -> usize {
+pub(crate) fn depth(value: &Value<'_>) -> usize {
     match value {
         Value::List(values) => 1 + values.iter().map(depth).max().unwrap_or(0),
         Value::Map(entries) => 1 + entries.iter().map(|(_, value)| depth(value)).max().unwrap_or(0),
@@ -137,12 +137,12 @@ fn depth(value: &Value<'_>) -> usize {
     }
 }
 
-fn push_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
+pub(crate) fn push_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
     out.extend_from_slice(&(bytes.len() as u64).to_be_bytes());
     out.extend_from_slice(bytes);
 }
 
-fn push_value(out: &mut Vec<u8>, value: &Value<'_>) {
+pub(crate) fn push_value(out: &mut Vec<u8>, value: &Value<'_>) {
     match value {
         Value::Null => out.push(0),
         Value::Bool(value) => out.extend_from_slice(&[1, u8::from(*value)]),
@@ -196,14 +196,14 @@ fn take_len(rest: &mut &[u8]) -> Option<usize> {
     usize::try_from(u64::from_be_bytes(take_array(rest)?)).ok()
 }
 
-fn take_bytes<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
+pub(crate) fn take_bytes<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
     let len = take_len(rest)?;
     let (bytes, behind) = rest.split_at_checked(len)?;
     *rest = behind;
     Some(bytes)
 }
 
-fn take_value(rest: &mut &[u8], depth_left: usize) -> Option<Value<'static>> {
+pub(crate) fn take_value(rest: &mut &[u8], depth_left: usize) -> Option<Value<'static>> {
     let [kind] = take_array(rest)?;
     let deeper = || depth_left.checked_sub(1);
     let owned = |bytes: &[u8]| Cow::Owned(bytes.to_vec());

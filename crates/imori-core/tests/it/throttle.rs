@@ -6,14 +6,15 @@ use imori_core::broker::{
 };
 use imori_core::entries::PagePlace;
 use imori_core::id::QueueId;
-use imori_core::internal::{Client, OutgoingMessage, Published};
+use imori_core::internal::OutgoingMessage;
 use imori_core::message::{Address, MessageView, OriginId, Properties, Publication};
 use imori_core::paging::{PageDraft, PageWork};
 use imori_core::queue::QueueSettings;
 use imori_core::world::{Counter, World};
-use imori_testkit::{Caller, TestMessage, TestWorld, VHOST};
+use imori_testkit::{Caller, TestMessage, TestWorld};
 
 use crate::durable::durable;
+use crate::internal::{Inside, to_queue};
 
 /// Bytes of memory that a queue may keep here.
 const SHARE: usize = 4_000;
@@ -50,20 +51,21 @@ fn fail(world: &TestWorld, queue: QueueId, drafts: Vec<PageDraft>) {
 }
 
 #[test]
-fn an_internal_client_is_told_whether_it_waits_for_a_queue_or_for_an_alarm() {
+fn an_internal_client_waits_for_a_queue_and_for_an_alarm() {
     let world = TestWorld::new();
     let client = world.connect(1);
     let long = client.declare_with("long", &durable()).unwrap();
     let drafts = throttle(&world, &client, "long");
-    let inside = Client::new(Identity::broker(), world.open(Client::encoder()), VHOST);
-    let to = Address::new(b"", b"long");
-    let publish = || inside.publish(&world, &to, &OutgoingMessage::new("m"), None);
-    assert_eq!(publish(), Ok(Published::WaitForQueue));
+    let inside = Inside::new(&world);
+    inside.publish(&to_queue("long"), OutgoingMessage::new("m"));
+    assert_eq!(inside.published(), []);
     world.set_alarmed(true);
-    assert_eq!(publish(), Ok(Published::WaitForAlarm));
-    world.set_alarmed(false);
     fail(&world, long, drafts);
-    assert_eq!(publish(), Ok(Published::Taken { receivers: 1 }));
+    inside.unthrottled();
+    assert_eq!(inside.published(), [], "there is an alarm now");
+    world.set_alarmed(false);
+    inside.alarm_ended();
+    assert_eq!(inside.published(), [1]);
 }
 
 #[test]

@@ -60,6 +60,7 @@ fn encoded(has_headers: bool, origin: OriginId, reply: &str, block: &str, deaths
     let message = MessageView { properties: &properties, text: text.as_bytes(), body: b"hi" };
     let delivery = Delivery {
         message,
+        shared_body: None,
         address: &AddressView::new(&address),
         deaths: deaths.as_ref(),
         sequence: 0,
@@ -176,6 +177,7 @@ fn what_has_no_form_is_known() {
         let message = MessageView { properties: &properties, text: b"", body: b"" };
         let delivery = Delivery {
             message,
+            shared_body: None,
             address: &AddressView::new(&address),
             deaths: None,
             sequence: 0,
@@ -211,6 +213,7 @@ fn fits(has_headers: bool, origin: OriginId, body_len: usize, deaths: Option<Dea
     let (address, deaths) = (Arc::new(Address::new(b"amq.topic", b"a.b")), deaths.map(Arc::new));
     let delivery = Delivery {
         message: MessageView { properties: &properties, text: b"", body: &body },
+        shared_body: None,
         address: &AddressView::new(&address),
         deaths: deaths.as_ref(),
         sequence: 0,

@@ -77,7 +77,7 @@ pub(super) async fn delete_exchange(
     Query(pairs): Pairs,
 ) -> Answer {
     let if_unused = pairs.iter().any(|(known, value)| known == "if-unused" && value == "true");
-    VhostOperator::of(&broker, identity, &vhost)?.delete_exchange(name, if_unused).await?;
+    VhostOperator::of(&broker, identity, &vhost)?.delete_exchange(&name, if_unused).await?;
     Ok(done())
 }
 

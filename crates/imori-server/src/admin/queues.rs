@@ -82,7 +82,7 @@ pub(super) async fn delete_queue(
 ) -> Result<Response, OperationError> {
     let is_set = |name: &str| pairs.iter().any(|(known, value)| known == name && value == "true");
     let options = DeleteOptions { if_unused: is_set("if-unused"), if_empty: is_set("if-empty") };
-    VhostOperator::of(&broker, identity, &vhost)?.delete_queue(name, options).await?;
+    VhostOperator::of(&broker, identity, &vhost)?.delete_queue(&name, options).await?;
     Ok(done())
 }
 
@@ -92,7 +92,7 @@ pub(super) async fn purge_queue(
     Extension(identity): Extension<Identity>,
     Path((vhost, name)): Path<(String, String)>,
 ) -> Result<Response, OperationError> {
-    VhostOperator::of(&broker, identity, &vhost)?.purge_queue(name).await?;
+    VhostOperator::of(&broker, identity, &vhost)?.purge_queue(&name).await?;
     Ok(done())
 }
 

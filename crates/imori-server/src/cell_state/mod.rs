@@ -1,5 +1,6 @@
 //! State of a cell that other threads read: counters, pulse, load and completed turns.
 
+pub(crate) mod internal_counts;
 pub(crate) mod counters;
 pub(crate) mod histogram;
 pub(crate) mod pulse;

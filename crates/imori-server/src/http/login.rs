@@ -1,7 +1,7 @@
 //! HTTP authentication, checked like logins of protocols, and which responses may contain names.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use axum::extract::{Request, State};
 use axum::http::header::{AUTHORIZATION, WWW_AUTHENTICATE};
@@ -12,19 +12,13 @@ use base64::Engine as _;
 use base64::alphabet::STANDARD;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 use imori_core::authorize::{Action, Object, authorize};
-use imori_core::id::{ConnectionId, VhostId};
-use imori_core::login::{Credentials, Login, Verdict, Verification};
-use tokio::sync::oneshot;
+use imori_core::id::VhostId;
+use imori_core::login::{Credentials, Login, Verdict};
 
 use super::serve::{Secrecy, Source};
 use crate::config::NamesShown;
-use crate::login::Verdicts;
-use crate::shared::Shared;
-use crate::slots::unpoisoned;
-
-/// The connection on whose behalf operators act. No client has this id, so nothing is exclusive to it.
-pub(crate) const OPERATOR: ConnectionId =
-    ConnectionId { cell: u16::MAX, slot: u32::MAX, generation: u32::MAX };
+use crate::login::verdict_of;
+use crate::shared::{NO_CONNECTION, Shared};
 
 /// Headers by which a proxy on this machine marks forwarded requests.
 const FORWARDED: [&str; 3] = ["forwarded", "x-forwarded-for", "x-real-ip"];
@@ -95,8 +89,14 @@ pub(crate) fn login(shared: &Shared, request: &Request) -> Option<(SocketAddr, R
     let is_encrypted = secrecy.is_some_and(|secrecy| secrecy.is_encrypted);
     let accepts_plaintext = secrecy.is_some_and(|secrecy| secrecy.accepts_plaintext);
     let ip = Some(source.ip().to_canonical());
-    let login =
-        Login { connection: OPERATOR, is_local, source: ip, is_encrypted, certificate: None, credentials };
+    let login = Login {
+        connection: NO_CONNECTION,
+        is_local,
+        source: ip,
+        is_encrypted,
+        certificate: None,
+        credentials,
+    };
     // SECURITY AUTH-09: a client of the loopback listener may be anywhere if it is behind a proxy.
     let is_secret = is_local || is_encrypted || accepts_plaintext;
     Some((source, if is_secret { Ok(login) } else { Err(login) }))
@@ -106,38 +106,13 @@ pub(crate) fn login(shared: &Shared, request: &Request) -> Option<(SocketAddr, R
 pub(crate) async fn decide(shared: &Shared, source: SocketAddr, login: Result<Login, Login>) -> Verdict {
     let (login, verdict) = match login {
         Ok(login) => {
-            let verdict = verdict(shared, &login).await;
+            let verdict = verdict_of(&shared.verifiers, &login).await;
             (login, verdict)
         }
         Err(login) => (login, Verdict::Refused),
     };
-    shared.note_http_login(source, &login, &verdict);
+    shared.note_outside_login(source, "http", &login, &verdict);
     verdict
-}
-
-async fn verdict(shared: &Shared, login: &Login) -> Verdict {
-    let (sender, told) = oneshot::channel();
-    let request = || Arc::new(WaitingRequest(Mutex::new(Some(sender)))) as Arc<dyn Verdicts>;
-    match shared.verifiers.verify(login.clone(), request) {
-        Verification::Done(verdict) => verdict,
-        // A broker that is ending drops the sender.
-        Verification::Pending => told.await.unwrap_or(Verdict::Busy),
-    }
-}
-
-/// A request waiting for its verdict.
-struct WaitingRequest(Mutex<Option<oneshot::Sender<Verdict>>>);
-
-impl Verdicts for WaitingRequest {
-    fn is_awaited(&self, _: ConnectionId) -> bool {
-        unpoisoned(self.0.lock()).as_ref().is_some_and(|sender| !sender.is_closed())
-    }
-
-    fn tell(&self, _: &Login, verdict: Verdict) {
-        if let Some(sender) = unpoisoned(self.0.lock()).take() {
-            let _ = sender.send(verdict);
-        }
-    }
 }
 
 /// RFC 7617: `Basic` and base64 of the user, a colon and the password. RFC 6750: `Bearer` and a token.

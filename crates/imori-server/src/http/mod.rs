@@ -9,5 +9,5 @@ mod gathered;
 
 pub(crate) use gathered::{gathered, rest_at};
 pub(crate) use guard::{Guarded, guard};
-pub(crate) use login::{Names, OPERATOR, decide, is_from_here, login, names_without_login, note_names};
+pub(crate) use login::{Names, decide, is_from_here, login, names_without_login, note_names};
 pub(crate) use serve::{HttpService, accept, start};

@@ -1,145 +1,260 @@
 //! The side of an internal client that its user has.
 
-use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
 
+use imori_core::authorize::Identity;
+use imori_core::broker::{DeleteOptions, QueueInspection};
+use imori_core::confirm::Level;
 use imori_core::delivery::Outcome;
-use imori_core::error::BrokerError;
-use imori_core::internal::{IncomingMessage, OutgoingMessage};
-use imori_core::message::Address;
+use imori_core::id::VhostId;
+use imori_core::internal::{
+    Bind, Consume, DeclareQueue, Done, IncomingMessage, OutgoingMessage, Receiver, Subscribe,
+    SubscriptionEnd, Verb,
+};
+use imori_core::message::{Address, Property};
 use imori_core::name::Name;
-use imori_core::route::BindingKey;
+use imori_core::queue::QueueSettings;
+use imori_core::route::{BindingKey, ExchangeKind, Settings};
+use imori_core::selector::Selector;
+use imori_core::time::Time;
 use tokio::sync::{mpsc, oneshot};
 
-/// Why an internal client did not do as it was asked.
-#[derive(Debug, PartialEq, Eq)]
-pub enum InternalError {
-    /// The broker refused.
-    Broker(BrokerError),
-    /// Nobody takes the request.
-    NoResponder,
-    /// Memory, the disk or a queue has no room for the request.
-    Busy,
-    /// There is no vhost of this name.
-    NoVhost(Name),
-    /// There are as many internal clients as there may be.
-    TooMany,
-    /// The client has ended, or ended before the answer came.
-    Ended,
+use super::connect::{Place, start_on};
+use super::connection::Origin;
+use super::error::InternalError;
+use super::subscription::{Granting, Subscription};
+use crate::cell_state::internal_counts::Owner;
+use crate::limits::{INBOXES_MAX, INTERNAL_CALL_MAX, INTERNAL_SETTLES_MAX};
+use crate::pipe::{ClientPipe, Failure, Reply, Subscriber, Waiting};
+use crate::shared::Shared;
+
+/// An internal client, for any thread; a clone is the same client. It ends with its last clone and its last
+/// [`Subscription`].
+#[derive(Debug, Clone)]
+pub struct InternalClient(pub(super) Arc<Handle>);
+
+/// What all clones of a client share.
+pub(super) struct Handle {
+    pub(super) pipe: Arc<ClientPipe>,
+    pub(super) shared: Arc<Shared>,
+    pub(super) identity: Identity,
+    pub(super) vhost: VhostId,
+    pub(super) name: String,
+    pub(super) owner: Owner,
+    pub(super) cell: u16,
 }
 
-impl fmt::Display for InternalError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            InternalError::Broker(error) => write!(f, "{error}"),
-            InternalError::NoResponder => {
-                f.write_str("nobody takes the request; start its responder or use another address")
-            }
-            InternalError::NoVhost(name) => {
-                write!(f, "there is no vhost `{name}`; use one of `broker.vhosts`")
-            }
-            InternalError::TooMany => f.write_str("there are too many internal clients; drop one first"),
-            InternalError::Busy => f.write_str("publishers have to wait for room now; ask again later"),
-            InternalError::Ended => f.write_str("the internal client has ended; see the log for the reason"),
+impl std::fmt::Debug for Handle {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Handle").field("name", &self.name).field("cell", &self.cell).finish_non_exhaustive()
+    }
+}
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        self.pipe.hang_up();
+    }
+}
+
+/// A message that was published.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Published {
+    /// The number of queues, subscriptions and inboxes that received it; 0 if it is unroutable.
+    pub receivers: usize,
+    /// The level of safety that it has reached: the lowest among its queues.
+    pub level: Level,
+}
+
+/// A queue that was declared.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DeclaredQueue {
+    /// Its name, which the broker may have chosen.
+    pub name: Name,
+    /// Whether it is new.
+    pub is_new: bool,
+    /// Its ready messages.
+    pub ready: usize,
+    /// Its consumers.
+    pub consumers: usize,
+}
+
+/// A live subscription to an exchange.
+#[derive(Debug, Clone)]
+pub struct SubscribeOptions {
+    /// The exchange.
+    pub exchange: Name,
+    /// The pattern.
+    pub key: BindingKey,
+    /// The group, of which one member receives each message.
+    pub group: Option<Name>,
+    /// A condition on messages.
+    pub selector: Option<Selector>,
+    /// The most messages that wait for the receiver, and 256 KiB. More wait in the broker, which treats the
+    /// subscription as it does any slow reader: publishers are slowed down, and in the end the subscription is cut.
+    /// No other subscription of the client is concerned.
+    pub waiting_max: usize,
+}
+
+impl SubscribeOptions {
+    /// A subscription without a group and a selector.
+    #[must_use]
+    pub fn new(exchange: &[u8], key: BindingKey) -> SubscribeOptions {
+        SubscribeOptions { exchange: Name::new(exchange), key, group: None, selector: None, waiting_max: 64 }
+    }
+}
+
+/// A consumer of a queue.
+#[derive(Debug, Clone)]
+pub struct ConsumeOptions {
+    /// The queue.
+    pub queue: Name,
+    /// The most deliveries that are unsettled or, if the consumer does not settle, that wait for the receiver.
+    pub credit: u32,
+    /// Whether the client settles deliveries; otherwise they are accepted when they are sent.
+    pub settles: bool,
+    /// The priority; consumers with a higher one are served first.
+    pub priority: i32,
+    /// Whether the queue must have no other consumer.
+    pub is_exclusive: bool,
+    /// A condition on messages.
+    pub selector: Option<Selector>,
+    /// Whether the consumer sees all messages and takes none.
+    pub is_browser: bool,
+}
+
+impl ConsumeOptions {
+    /// A consumer that settles, with this credit.
+    #[must_use]
+    pub fn new(queue: &[u8], credit: u32) -> ConsumeOptions {
+        ConsumeOptions {
+            queue: Name::new(queue),
+            credit,
+            settles: true,
+            priority: 0,
+            is_exclusive: false,
+            selector: None,
+            is_browser: false,
         }
     }
 }
 
-impl std::error::Error for InternalError {}
+/// Stops waiting for the reply to a call when it is dropped.
+struct Calling<'a> {
+    pipe: &'a ClientPipe,
+    number: u64,
+    deadline: Time,
+}
 
-impl From<BrokerError> for InternalError {
-    fn from(error: BrokerError) -> InternalError {
-        InternalError::Broker(error)
+impl Drop for Calling<'_> {
+    fn drop(&mut self) {
+        self.pipe.forget_call(self.number, self.deadline);
     }
 }
-
-/// Where the outcome of a command goes.
-pub(super) type Answer<T> = oneshot::Sender<Result<T, InternalError>>;
-
-/// The requests that an internal client makes to its task.
-pub(super) enum Command {
-    /// Publishes; the outcome comes once the message is as safe as its queues promise.
-    Publish { to: Address, message: OutgoingMessage, answer: Answer<usize> },
-    /// Answers a request.
-    Reply { request: Box<IncomingMessage>, message: OutgoingMessage, answer: Answer<usize> },
-    /// Publishes a request; the outcome is its answer.
-    Ask { to: Address, message: OutgoingMessage, answer: Answer<IncomingMessage> },
-    /// Hears what is published to an exchange.
-    Subscribe { exchange: Name, key: BindingKey, group: Option<Name>, messages: Messages, answer: Answer<()> },
-    /// Reads a queue.
-    Consume { queue: Name, credit: u32, messages: Messages, answer: Answer<()> },
-    /// Settles a delivery.
-    Settle { number: u64, outcome: Outcome, answer: Answer<()> },
-}
-
-/// Where the messages of a subscription go.
-pub(super) type Messages = mpsc::Sender<IncomingMessage>;
-
-/// An internal client, for any thread. The client ends with its last handle.
-#[derive(Debug, Clone)]
-pub struct InternalClient(pub(super) mpsc::Sender<Command>);
 
 impl InternalClient {
-    /// Publishes a message; returns the number of its receivers once it is as safe as its queues promise. It waits
-    /// where publishers have to wait.
+    /// Publishes a message; returns once it is as safe as its queues promise. Waits where publishers have to wait.
     ///
     /// # Errors
     /// [`InternalError`].
-    pub async fn publish(&self, to: Address, message: OutgoingMessage) -> Result<usize, InternalError> {
-        self.command(|answer| Command::Publish { to, message, answer }).await
+    pub async fn publish(&self, to: Address, message: OutgoingMessage) -> Result<Published, InternalError> {
+        match self.done(Verb::Publish { to, message }).await? {
+            Done::Published { receivers, level } => Ok(Published { receivers, level }),
+            _ => Err(self.ended()),
+        }
     }
 
-    /// Publishes a request and waits for its first answer. Who drops the future waits no more.
+    /// Publishes a request and waits for the first reply, for so long and a day at most. Dropping the future ends the
+    /// call.
     ///
     /// # Errors
-    /// [`InternalError`].
-    pub async fn ask(&self, to: Address, message: OutgoingMessage) -> Result<IncomingMessage, InternalError> {
-        self.command(|answer| Command::Ask { to, message, answer }).await
+    /// [`InternalError::NoResponder`] at once where nobody takes the request, [`InternalError::Late`],
+    /// [`InternalError::TooManyCalls`], and the others.
+    pub async fn call(
+        &self,
+        to: Address,
+        message: OutgoingMessage,
+        within: Duration,
+    ) -> Result<IncomingMessage, InternalError> {
+        let pipe = &*self.0.pipe;
+        let deadline = self.0.shared.clock.now().after(within.min(INTERNAL_CALL_MAX));
+        let called = pipe.send_call(Verb::Call { to, message }, deadline, usize::from(INBOXES_MAX));
+        let (number, answered) = called.ok_or(InternalError::TooManyCalls)?;
+        let _calling = Calling { pipe, number, deadline };
+        match self.answered(answered).await? {
+            Reply::Message(message) => Ok(*message),
+            Reply::Done(_) => Err(self.ended()),
+        }
     }
 
-    /// Answers a request; returns 0 where the requester is gone or wants no answer.
+    /// Replies to a request, repeating its correlation id. Returns 0 receivers if the requester is gone or wants no
+    /// reply.
     ///
     /// # Errors
     /// [`InternalError`].
     pub async fn reply(
         &self,
-        request: IncomingMessage,
+        request: &IncomingMessage,
         message: OutgoingMessage,
-    ) -> Result<usize, InternalError> {
-        self.command(|answer| Command::Reply { request: Box::new(request), message, answer }).await
+    ) -> Result<Published, InternalError> {
+        let Some(to) = request.reply_to() else {
+            return Ok(Published { receivers: 0, level: Level::Memory });
+        };
+        let message = match request.property(Property::CorrelationId) {
+            Some(id) => message.with(Property::CorrelationId, id),
+            None => message,
+        };
+        self.publish(to, message).await
     }
 
-    /// Hears what is published to an exchange with a subject that `key` matches. Up to `waiting_max` messages
-    /// wait for the receiver. Beyond them the client as a whole is a slow reader, as one with a socket would
-    /// be.
+    /// Subscribes to what is published to an exchange from now on. The subscription has a connection of its own.
     ///
     /// # Errors
     /// [`InternalError`].
-    pub async fn subscribe(
-        &self,
-        exchange: &[u8],
-        key: BindingKey,
-        group: Option<Name>,
-        waiting_max: usize,
-    ) -> Result<mpsc::Receiver<IncomingMessage>, InternalError> {
-        let (messages, received) = mpsc::channel(waiting_max.max(1));
-        let exchange = Name::new(exchange);
-        self.command(|answer| Command::Subscribe { exchange, key, group, messages, answer }).await?;
-        Ok(received)
+    pub async fn subscribe(&self, options: SubscribeOptions) -> Result<Subscription, InternalError> {
+        let SubscribeOptions { exchange, key, group, selector, waiting_max } = options;
+        let own = &*self.0;
+        let place = Place { shared: Arc::clone(&own.shared), cell: own.cell };
+        let origin = Origin {
+            identity: own.identity.clone(),
+            vhost: own.vhost,
+            name: own.name.clone(),
+            owner: own.owner,
+            is_counted: false,
+        };
+        let client = start_on(place, origin).await?;
+        let verb = Verb::Subscribe(Box::new(Subscribe { exchange, key, group, selector }));
+        client.begin(verb, Some(waiting_max.max(1)), None).await
     }
 
-    /// Reads a queue, with at most `credit` deliveries that are not settled.
+    /// Consumes from a queue.
     ///
     /// # Errors
     /// [`InternalError`].
-    pub async fn consume(
+    pub async fn consume(&self, options: ConsumeOptions) -> Result<Subscription, InternalError> {
+        let ConsumeOptions { queue, credit, settles, priority, is_exclusive, selector, is_browser } = options;
+        let credit = credit.max(1);
+        let granting = (!settles || is_browser).then_some(Granting { credit, taken: 0, granted_at: 0 });
+        let consume = Consume { queue, credit, settles, priority, is_exclusive, selector, is_browser };
+        self.begin(Verb::Consume(Box::new(consume)), None, granting).await
+    }
+
+    /// Takes the first message of a queue, and tells how many are left; `None` if the queue is empty.
+    ///
+    /// # Errors
+    /// [`InternalError`].
+    pub async fn get(
         &self,
         queue: &[u8],
-        credit: u16,
-    ) -> Result<mpsc::Receiver<IncomingMessage>, InternalError> {
-        let (messages, received) = mpsc::channel(usize::from(credit.max(1)));
-        let (queue, credit) = (Name::new(queue), u32::from(credit));
-        self.command(|answer| Command::Consume { queue, credit, messages, answer }).await?;
-        Ok(received)
+        settles: bool,
+    ) -> Result<Option<(IncomingMessage, u64)>, InternalError> {
+        match self.command(Verb::Get { queue: Name::new(queue), settles }).await? {
+            Reply::Message(message) => {
+                let Receiver::Get { left, .. } = message.receiver else { return Err(self.ended()) };
+                Ok(Some((*message, left)))
+            }
+            Reply::Done(_) => Ok(None),
+        }
     }
 
     /// Settles a delivery.
@@ -147,13 +262,192 @@ impl InternalClient {
     /// # Errors
     /// [`InternalError`].
     pub async fn settle(&self, delivery: &IncomingMessage, outcome: Outcome) -> Result<(), InternalError> {
-        let number = delivery.number;
-        self.command(|answer| Command::Settle { number, outcome, answer }).await
+        self.settle_all([delivery.number], outcome).await.map(drop)
     }
 
-    async fn command<T>(&self, make: impl FnOnce(Answer<T>) -> Command) -> Result<T, InternalError> {
-        let (answer, answered) = oneshot::channel();
-        self.0.send(make(answer)).await.map_err(|_| InternalError::Ended)?;
-        answered.await.map_err(|_| InternalError::Ended)?
+    /// Settles the deliveries with these numbers, all with one outcome; returns how many these were, once that
+    /// survives a crash.
+    ///
+    /// # Errors
+    /// [`InternalError`]. Where a number is of no unsettled delivery, the others are settled all the same.
+    pub async fn settle_all(
+        &self,
+        numbers: impl IntoIterator<Item = u64>,
+        outcome: Outcome,
+    ) -> Result<usize, InternalError> {
+        let (mut settled, mut refused) = (0, None);
+        let numbers: Vec<u64> = numbers.into_iter().collect();
+        for some in numbers.chunks(INTERNAL_SETTLES_MAX) {
+            match self.done(Verb::Settle { numbers: some.to_vec(), outcome }).await {
+                Ok(Done::Settled(more)) => settled += more,
+                Ok(_) => {}
+                Err(error @ InternalError::Ended(_)) => return Err(error),
+                Err(error) => refused = refused.or(Some(error)),
+            }
+        }
+        refused.map_or(Ok(settled), Err)
+    }
+
+    /// Declares a queue; without a name the broker chooses one. [`read_arguments`] makes settings of arguments that
+    /// have names. An exclusive queue is the client's alone, and is deleted with it.
+    ///
+    /// [`read_arguments`]: imori_core::arguments::read_arguments
+    ///
+    /// # Errors
+    /// [`InternalError`].
+    pub async fn declare_queue(
+        &self,
+        name: &[u8],
+        settings: QueueSettings,
+        is_exclusive: bool,
+    ) -> Result<DeclaredQueue, InternalError> {
+        let declare = DeclareQueue { name: Name::new(name), settings, is_exclusive };
+        match self.done(Verb::DeclareQueue(Box::new(declare))).await? {
+            Done::Declared { name, is_new, ready, consumers } => {
+                Ok(DeclaredQueue { name, is_new, ready, consumers })
+            }
+            _ => Err(self.ended()),
+        }
+    }
+
+    /// Deletes a queue; returns the number of messages that this drops.
+    ///
+    /// # Errors
+    /// [`InternalError`].
+    pub async fn delete_queue(&self, name: &[u8], options: DeleteOptions) -> Result<usize, InternalError> {
+        self.dropped(Verb::DeleteQueue { queue: Name::new(name), options }).await
+    }
+
+    /// Drops the ready messages of a queue; returns their number.
+    ///
+    /// # Errors
+    /// [`InternalError`].
+    pub async fn purge(&self, queue: &[u8]) -> Result<usize, InternalError> {
+        self.dropped(Verb::Purge { queue: Name::new(queue) }).await
+    }
+
+    /// Looks a queue up.
+    ///
+    /// # Errors
+    /// [`InternalError`].
+    pub async fn look_up_queue(&self, name: &[u8]) -> Result<QueueInspection, InternalError> {
+        match self.done(Verb::LookUpQueue { queue: Name::new(name) }).await? {
+            Done::Queue(found) => Ok(found),
+            _ => Err(self.ended()),
+        }
+    }
+
+    /// Declares an exchange. [`read_exchange`](imori_core::arguments::read_exchange) makes settings of arguments that
+    /// have names.
+    ///
+    /// # Errors
+    /// [`InternalError`].
+    pub async fn declare_exchange(
+        &self,
+        name: &[u8],
+        kind: ExchangeKind,
+        settings: Settings,
+    ) -> Result<(), InternalError> {
+        self.done(Verb::DeclareExchange { exchange: Name::new(name), kind, settings }).await.map(drop)
+    }
+
+    /// Deletes an exchange, if asked only where nothing is bound to it.
+    ///
+    /// # Errors
+    /// [`InternalError`].
+    pub async fn delete_exchange(&self, name: &[u8], if_unused: bool) -> Result<(), InternalError> {
+        self.done(Verb::DeleteExchange { exchange: Name::new(name), if_unused }).await.map(drop)
+    }
+
+    /// Looks an exchange up.
+    ///
+    /// # Errors
+    /// [`InternalError`].
+    pub async fn look_up_exchange(&self, name: &[u8]) -> Result<(ExchangeKind, Settings), InternalError> {
+        match self.done(Verb::LookUpExchange { exchange: Name::new(name) }).await? {
+            Done::Exchange(kind, settings) => Ok((kind, *settings)),
+            _ => Err(self.ended()),
+        }
+    }
+
+    /// Adds a binding.
+    ///
+    /// # Errors
+    /// [`InternalError`].
+    pub async fn bind(&self, bind: Bind) -> Result<(), InternalError> {
+        self.done(Verb::Bind(Box::new(bind))).await.map(drop)
+    }
+
+    /// Removes a binding; a missing one is no error.
+    ///
+    /// # Errors
+    /// [`InternalError`].
+    pub async fn unbind(&self, bind: Bind) -> Result<(), InternalError> {
+        self.done(Verb::Unbind(Box::new(bind))).await.map(drop)
+    }
+
+    /// Waits until every change of the broker so far is durable.
+    ///
+    /// # Errors
+    /// [`InternalError`].
+    pub async fn sync(&self) -> Result<(), InternalError> {
+        self.done(Verb::Sync).await.map(drop)
+    }
+
+    /// The number of the cell that the client stands on.
+    #[must_use]
+    pub fn cell(&self) -> u16 {
+        self.0.cell
+    }
+
+    async fn dropped(&self, verb: Verb) -> Result<usize, InternalError> {
+        match self.done(verb).await? {
+            Done::Dropped(count) => Ok(count),
+            _ => Err(self.ended()),
+        }
+    }
+
+    /// Runs a command whose answer is no message.
+    pub(crate) async fn done(&self, verb: Verb) -> Result<Done, InternalError> {
+        match self.command(verb).await? {
+            Reply::Done(done) => Ok(done),
+            Reply::Message(_) => Err(self.ended()),
+        }
+    }
+
+    async fn command(&self, verb: Verb) -> Result<Reply, InternalError> {
+        let answered = self.0.pipe.send(verb).await?;
+        self.answered(answered).await
+    }
+
+    async fn answered(
+        &self,
+        answered: oneshot::Receiver<Result<Reply, Failure>>,
+    ) -> Result<Reply, InternalError> {
+        Ok(answered.await.map_err(|_| self.ended())??)
+    }
+
+    /// Begins a subscription or a consumer, which ends with what is returned.
+    async fn begin(
+        &self,
+        verb: Verb,
+        waiting_max: Option<usize>,
+        granting: Option<Granting>,
+    ) -> Result<Subscription, InternalError> {
+        let (sender, items) = mpsc::unbounded_channel();
+        let waiting = Arc::new(Waiting::default());
+        let subscriber = Subscriber { items: sender, waiting: Arc::clone(&waiting), waiting_max };
+        let (number, answered) = self.0.pipe.send_subscribe(verb, subscriber).await?;
+        let handle = Arc::clone(&self.0);
+        let subscription = Subscription { handle, number, items, waiting, granting, end: None };
+        self.answered(answered).await?;
+        Ok(subscription)
+    }
+
+    fn ended(&self) -> InternalError {
+        InternalError::Ended(match self.0.pipe.end_reason() {
+            SubscriptionEnd::Cut(reason) => SubscriptionEnd::Cut(reason),
+            _ => SubscriptionEnd::Ended,
+        })
     }
 }

@@ -1,18 +1,22 @@
 //! Clients inside the process, usable from any thread.
 //!
-//! An [`InternalClient`] sends commands to a task on a cell, which runs them on an internal client of the core. The
-//! client's outbound half is flushed into a [`Pipe`](crate::pipe::Pipe) as others are flushed into sockets, so every
-//! limit applies to it. A body is copied into the pipe and out of it. One slow subscription holds up the others of the
-//! same client; a caller that cannot accept that makes two clients.
+//! An [`InternalClient`] has a connection like every other client: an inbound half of the core, run by the ordinary
+//! task, so that parking, throttling, alarms, rates, renewals, cuts and detaching are the ordinary ones. Its transport
+//! is a [`ClientPipe`](crate::pipe::ClientPipe) of typed commands and messages. A live subscription has a connection of
+//! its own, so that one whose receiver is behind holds up nothing else.
 
 mod ping;
-mod connect;
-mod task;
 mod client;
+mod subscription;
+mod connect;
+mod connection;
+mod error;
 
-pub use client::{InternalClient, InternalError};
-pub use connect::InternalClients;
+pub use client::{ConsumeOptions, DeclaredQueue, InternalClient, Published, SubscribeOptions};
+pub use connect::{ClientOptions, InternalClients};
+pub use error::InternalError;
 pub(crate) use ping::{start_responder, start_responders};
+pub use subscription::Subscription;
 
 #[cfg(test)]
 mod tests;

@@ -2,16 +2,20 @@
 
 use imori_core::authorize::Identity;
 use imori_core::id::VhostId;
-use imori_core::internal::OutgoingMessage;
+use imori_core::internal::{OutgoingMessage, SubscriptionEnd};
 use imori_core::message::{Property, TOPIC_EXCHANGE};
+use imori_core::outbound::CutReason;
 use imori_core::route::{BindingKey, Syntax};
 use imori_core::time::Time;
 use serde::Serialize;
-use tracing::warn;
+use tracing::{debug, warn};
 
-use super::client::{InternalClient, InternalError};
-use super::task::start;
+use super::client::{InternalClient, SubscribeOptions};
+use super::connect::start_here;
+use super::connection::Origin;
+use super::error::InternalError;
 use crate::cell::Cell;
+use crate::cell_state::internal_counts::Owner;
 use crate::clock::Clock;
 use crate::limits::PINGS_WAITING_MAX;
 
@@ -36,34 +40,58 @@ pub(crate) fn start_responders(cell: &Cell) {
 
 /// Starts the responder of a vhost, on this thread's cell.
 pub(crate) fn start_responder(cell: &Cell, vhost: VhostId) {
-    match start(cell, Identity::broker(), vhost) {
-        Some(client) => {
+    let origin = Origin {
+        identity: Identity::broker(),
+        vhost,
+        name: String::from("responder"),
+        owner: Owner::Service,
+        is_counted: false,
+    };
+    match start_here(cell, origin) {
+        Ok(client) => {
             let server_id = cell.shared.run.server_id.clone();
             tokio::spawn(answer_pings(client, cell.shared.clock, server_id));
         }
-        None => warn!("there is no place for the broker's own responder in every vhost"),
+        Err(error) => warn!(%error, "a vhost has no responder at imori.service.ping"),
     }
 }
 
 /// Answers pings until the broker ends.
 async fn answer_pings(client: InternalClient, clock: Clock, server_id: String) {
     let started = clock.now();
-    if let Err(error) = answer(&client, clock, started, &server_id).await
-        && error != InternalError::Ended
-    {
-        warn!(%error, "nobody answers at imori.service.ping");
+    match answer(&client, clock, started, &server_id).await {
+        SubscriptionEnd::Cut(CutReason::ShuttingDown | CutReason::ClosedByOperator { .. })
+        | SubscriptionEnd::Ended => {}
+        reason => warn!(%reason, "nobody answers at imori.service.ping"),
     }
 }
 
-async fn answer(client: &InternalClient, clock: Clock, started: Time, id: &str) -> Result<(), InternalError> {
+/// Answers pings; returns the reason why it ends.
+async fn answer(client: &InternalClient, clock: Clock, started: Time, id: &str) -> SubscriptionEnd {
     let key = BindingKey::new(Syntax::Nats, PING_SUBJECT);
-    let mut requests = client.subscribe(TOPIC_EXCHANGE, key, None, PINGS_WAITING_MAX).await?;
-    while let Some(request) = requests.recv().await {
+    let options =
+        SubscribeOptions { waiting_max: PINGS_WAITING_MAX, ..SubscribeOptions::new(TOPIC_EXCHANGE, key) };
+    let mut requests = match client.subscribe(options).await {
+        Ok(requests) => requests,
+        Err(InternalError::Ended(reason)) => return reason,
+        Err(error) => {
+            warn!(%error, "the responder cannot subscribe");
+            return SubscriptionEnd::Ended;
+        }
+    };
+    loop {
+        let request = match requests.recv().await {
+            Ok(request) => request,
+            Err(reason) => return reason,
+        };
         let uptime_s = clock.now().since(started).as_secs();
         let pong = Pong { name: "imori", version: env!("CARGO_PKG_VERSION"), id, uptime_s };
         let Ok(body) = serde_json::to_vec(&pong) else { continue };
         let message = OutgoingMessage::new(body).with(Property::ContentType, b"application/json");
-        client.reply(request, message).await?;
+        match client.reply(&request, message).await {
+            Err(InternalError::Ended(reason)) => return reason,
+            Err(error) => debug!(%error, "a ping has no answer"),
+            Ok(_) => {}
+        }
     }
-    Ok(())
 }

@@ -5,6 +5,7 @@
 //! still exists. The frame is then decoded again and finds the verdict, so a protocol has one way through its login and
 //! frames behind it need no queue.
 
+mod verdict_of;
 mod verifiers;
 mod authenticator;
 mod login_counts;
@@ -12,4 +13,5 @@ mod login_counts;
 pub(crate) use authenticator::is_equal;
 pub use authenticator::{Authenticator, BuiltInUser};
 pub(crate) use login_counts::{LoginCounts, OUTCOMES};
+pub(crate) use verdict_of::verdict_of;
 pub use verifiers::{Verdicts, Verifiers};

@@ -14,7 +14,7 @@ use tracing::{debug, warn};
 use crate::config::ListenAddress;
 use crate::limits::{ACCEPT_BACKLOG, ACCEPT_PAUSE};
 use crate::peers::admission::{Ticket, Verdict};
-use crate::shared::{Accepted, Arrival, CellHandle, ListenerKind, Phase, Shared};
+use crate::shared::{Accepted, Arrival, ListenerKind, Phase, Shared};
 use crate::turn::Signal;
 
 /// How long to wait for room before checking again whether a connection can be evicted.
@@ -90,7 +90,7 @@ async fn admit(shared: &Shared, source: SocketAddr) -> Option<Ticket> {
 
 fn hand_over(shared: &Shared, stream: TcpStream, listener: ListenerKind, ticket: Ticket) {
     let stream = stream.set_nodelay(true).and_then(|()| stream.into_std());
-    match (stream, least_busy(shared)) {
+    match (stream, shared.least_busy().and_then(|cell| shared.cell(cell))) {
         (Ok(stream), Some(cell)) => {
             let accepted = Arrival::Accepted(Accepted { stream, listener, ticket });
             if let Err(SendError(Arrival::Accepted(refused))) = cell.arrivals.send(accepted) {
@@ -99,16 +99,4 @@ fn hand_over(shared: &Shared, stream: TcpStream, listener: ListenerKind, ticket:
         }
         _ => shared.admission.leave(&ticket),
     }
-}
-
-/// Returns the first cell until it is busy, then the least busy one. Waking another core costs more than the rest of
-/// a round trip.
-fn least_busy(shared: &Shared) -> Option<&CellHandle> {
-    let busy_percent = shared.settings.load().config.cells.busy_percent;
-    let cells = shared.cells.get()?;
-    let first = cells.first()?;
-    if first.load.busy_percent() <= busy_percent {
-        return Some(first);
-    }
-    cells.iter().min_by_key(|cell| cell.load.busy_percent())
 }

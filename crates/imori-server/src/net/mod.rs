@@ -4,5 +4,5 @@ pub(crate) mod listener;
 pub(crate) mod connection;
 mod stage;
 mod preface;
-mod socket;
+pub(crate) mod socket;
 pub(crate) mod stalled;

@@ -3,11 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use imori_core::broker::{TakeReport, peek, take};
-use imori_core::confirm::Confirm;
+use imori_core::broker::TakeReport;
 use imori_core::delivery::Outcome;
 use imori_core::entries::Entry;
 use imori_core::id::QueueId;
+use imori_core::internal::{Done, Verb};
+use imori_core::name::Name;
 use imori_core::queue::{Peek, PeekPage, PeekPart};
 use tokio::task::spawn_blocking;
 use tokio::time::sleep;
@@ -55,10 +56,10 @@ impl VhostOperator {
         skip: usize,
         count: usize,
     ) -> Result<Vec<Entry>, OperationError> {
+        let client = self.client().await?;
         for _ in 0..ADMIN_PAGE_LOOKS_MAX {
-            let asked = name.to_owned();
-            let looked = self.act(move |cell, actor| peek(cell, actor, asked.as_bytes(), skip, count));
-            let (id, found) = looked.await??;
+            let looked = client.done(Verb::Peek { queue: Name::from(name), skip, count }).await?;
+            let Done::Peeked(id, found) = looked else { return Err(OperationError::Ended) };
             if let Some(entries) = self.read(id, found).await {
                 return Ok(entries);
             }
@@ -115,25 +116,28 @@ impl VhostOperator {
         count: usize,
         outcome: Outcome,
     ) -> Result<Vec<(MessageFacts, usize)>, OperationError> {
-        let (mut taken, mut bytes, mut last) = (Vec::new(), 0, Confirm::NOW);
+        let (mut taken, mut bytes) = (Vec::new(), 0);
         let (_, ttl) = self.waiting_of(name)?;
+        let client = self.client().await?;
         for _ in 0..ADMIN_PAGE_LOOKS_MAX {
-            let (asked, limits) =
-                (name.to_owned(), (count - taken.len(), ADMIN_MESSAGES_BYTES_MAX.saturating_sub(bytes)));
-            let took = self.act(move |cell, actor| take(cell, actor, asked.as_bytes(), limits, outcome));
-            let TakeReport { messages, is_on_disk, confirm } = took.await??;
-            last = last.after(confirm);
+            let take = Verb::Take {
+                queue: Name::from(name),
+                count: count - taken.len(),
+                bytes_max: ADMIN_MESSAGES_BYTES_MAX.saturating_sub(bytes),
+                outcome,
+            };
+            let Done::Taken(TakeReport { messages, is_on_disk, .. }) = client.done(take).await? else {
+                return Err(OperationError::Ended);
+            };
             bytes += messages.iter().map(|(entry, _)| entry.message().view().body.len()).sum::<usize>();
             taken.extend(messages.iter().map(|(entry, left)| (MessageFacts::of(entry, ttl), *left)));
             let comes_back = matches!(outcome, Outcome::Release { .. });
             let is_enough = taken.len() >= count || bytes >= ADMIN_MESSAGES_BYTES_MAX;
             if is_enough || !is_on_disk || comes_back && !taken.is_empty() {
-                self.keep(last).await?;
                 return Ok(taken);
             }
             sleep(ADMIN_PAGE_LOOK_EVERY).await;
         }
-        self.keep(last).await?;
         if taken.is_empty() { Err(unreadable()) } else { Ok(taken) }
     }
 }

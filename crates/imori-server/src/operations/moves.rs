@@ -5,37 +5,17 @@
 
 use std::collections::BTreeMap;
 
-use imori_core::authorize::{Action, Actor, Object};
-use imori_core::broker::{Waiting, may_publish, peek, relocate};
-use imori_core::confirm::Confirm;
-use imori_core::entries::Entry;
 use imori_core::error::BrokerError;
-use imori_core::message::{Address, DEFAULT_EXCHANGE, Deaths};
+use imori_core::internal::{Check, Done, MoveTarget, Verb};
+use imori_core::message::Address;
 use imori_core::name::Name;
-use imori_core::queue::PeekPart;
-use imori_core::world::Access as _;
 use tokio::time::sleep;
 
 use super::vhost_operator::VhostOperator;
-use crate::cell::Cell;
 use crate::limits::{
     ADMIN_DRY_RUN_MESSAGES_MAX, ADMIN_MOVES_A_TURN, ADMIN_PAGE_LOOK_EVERY, ADMIN_PAGE_LOOKS_MAX,
 };
 use crate::requests::operation_error::OperationError;
-
-/// Where messages are to go.
-#[derive(Debug, Clone)]
-pub(crate) enum MoveTarget {
-    /// To this exchange, with this routing key or, without one, each with its own.
-    Address {
-        /// The exchange; empty for the default one.
-        exchange: String,
-        /// The routing key.
-        routing_key: Option<String>,
-    },
-    /// Each dead letter to the queue in which it died last.
-    Origin,
-}
 
 /// The result of a move, or of its dry run.
 #[derive(Debug, Default)]
@@ -50,37 +30,6 @@ pub(crate) struct MoveReport {
     pub(crate) stopped: Option<String>,
     /// Messages that wait in the queue now.
     pub(crate) left: usize,
-}
-
-/// The outcome of one turn.
-#[derive(Default)]
-struct Batch {
-    targets: Vec<Address>,
-    skipped: usize,
-    /// Nothing waits behind the messages that stay.
-    is_end: bool,
-    /// The next message is on disk.
-    is_on_disk: bool,
-    stopped: Option<BrokerError>,
-    confirm: Confirm,
-}
-
-impl MoveTarget {
-    /// Where a message is to go; `None` where that is nowhere.
-    fn of(&self, entry: &Entry) -> Option<Address> {
-        let envelope = entry.envelope();
-        match self {
-            MoveTarget::Address { exchange, routing_key } => {
-                let own = envelope.address.subject.as_bytes();
-                let key = routing_key.as_ref().map_or(own, |key| key.as_bytes());
-                Some(Address::new(exchange.as_bytes(), key))
-            }
-            MoveTarget::Origin => {
-                let died = envelope.deaths.as_deref().and_then(|deaths: &Deaths| deaths.iter().next())?;
-                Some(Address::new(DEFAULT_EXCHANGE, died.queue.as_bytes()))
-            }
-        }
-    }
 }
 
 impl VhostOperator {
@@ -98,13 +47,13 @@ impl VhostOperator {
         self.check_source(from).await?;
         let ready = self.would_drop(from)?;
         self.check_target(from, &target).await?;
-        let (mut report, mut last, mut looks) = (MoveReport::default(), Confirm::NOW, 0);
+        let (mut report, mut looks) = (MoveReport::default(), 0);
+        let client = self.client().await?;
         while report.moved + report.skipped < ready && report.moved < count {
             let max = ADMIN_MOVES_A_TURN.min(count - report.moved).min(ready - report.moved - report.skipped);
-            let (name, to, skip) = (from.to_owned(), target.clone(), report.skipped);
-            let moved = self.act(move |cell, actor| move_batch(cell, actor, &name, &to, skip, max));
-            let batch = moved.await??;
-            last = last.after(batch.confirm);
+            let (target, skip) = (target.clone(), report.skipped);
+            let moving = Verb::Move { from: Name::from(from), target, skip, count: max };
+            let Done::Moved(batch) = client.done(moving).await? else { return Err(OperationError::Ended) };
             looks = if batch.targets.is_empty() { looks + 1 } else { 0 };
             report.moved += batch.targets.len();
             report.skipped += batch.skipped;
@@ -129,7 +78,6 @@ impl VhostOperator {
                 sleep(ADMIN_PAGE_LOOK_EVERY).await;
             }
         }
-        self.keep(last).await?;
         report.left = self.would_drop(from).unwrap_or_default();
         Ok(report)
     }
@@ -174,19 +122,17 @@ impl VhostOperator {
 impl VhostOperator {
     /// Refuses a queue that the user may not read, also where it is empty or not there.
     async fn check_source(&self, from: &str) -> Result<(), OperationError> {
-        let name = from.to_owned();
-        let may = self.act(move |cell, actor| {
-            cell.authorize(actor, Action::Consume, Object::Queue(name.as_bytes())).map_err(BrokerError::from)
-        });
-        Ok(may.await??)
+        self.run(Verb::Check(Check::Consume(Name::from(from)))).await.map(drop)
     }
 
     /// Refuses a target that is the same for all messages where the first of them would be refused.
     async fn check_target(&self, from: &str, target: &MoveTarget) -> Result<(), OperationError> {
         let (exchange, routing_key) = match target {
-            MoveTarget::Address { exchange, routing_key } => (exchange.clone(), routing_key.clone()),
+            MoveTarget::Address { exchange, routing_key } => {
+                (exchange.to_string(), routing_key.as_ref().map(ToString::to_string))
+            }
             // Each goes by the default exchange, whatever its key will be.
-            MoveTarget::Origin => return self.check_publish(String::new(), String::new()).await,
+            MoveTarget::Origin => return self.check_publish("", "").await,
         };
         if !self.has_exchange(&exchange) {
             return Err(OperationError::Missing("exchange", exchange));
@@ -198,13 +144,12 @@ impl VhostOperator {
         if exchange.is_empty() && self.queue(&key).is_err() {
             return Err(BrokerError::Nowhere(Name::from(key.as_str())).into());
         }
-        self.check_publish(exchange, key).await
+        self.check_publish(&exchange, &key).await
     }
 
-    async fn check_publish(&self, exchange: String, key: String) -> Result<(), OperationError> {
-        let to = exchange.clone();
-        let may = self.act(move |cell, actor| may_publish(cell, actor, to.as_bytes(), key.as_bytes()));
-        if may.await? {
+    async fn check_publish(&self, exchange: &str, key: &str) -> Result<(), OperationError> {
+        let to = Address::new(exchange.as_bytes(), key.as_bytes());
+        if let Done::Allowed(true) = self.run(Verb::Check(Check::Publish(to))).await? {
             return Ok(());
         }
         let name = exchange.escape_debug();
@@ -217,41 +162,4 @@ impl MoveReport {
         let key = (target.exchange.to_string(), target.subject.to_string());
         *self.targets.entry(key).or_default() += 1;
     }
-}
-
-/// Moves messages that are in memory, up to the first that cannot be moved.
-fn move_batch(
-    cell: &Cell,
-    actor: &Actor<'_>,
-    from: &str,
-    target: &MoveTarget,
-    skip: usize,
-    max: usize,
-) -> Result<Batch, BrokerError> {
-    let (_, found) = peek(cell, actor, from.as_bytes(), skip, max)?;
-    let mut batch = Batch { is_end: found.parts.is_empty() && !found.is_being_written, ..Batch::default() };
-    let Some(PeekPart::Entries(entries)) = found.parts.into_iter().next() else {
-        batch.is_on_disk = !batch.is_end;
-        return Ok(batch);
-    };
-    for entry in &entries {
-        let Some(to) = target.of(entry) else {
-            batch.skipped += 1;
-            continue;
-        };
-        let waiting = Waiting { priority: entry.envelope().priority, sequence: entry.envelope().sequence };
-        match relocate(cell, actor, from.as_bytes(), waiting, &to) {
-            Ok(Some(confirm)) => {
-                batch.confirm = batch.confirm.after(confirm);
-                batch.targets.push(to);
-            }
-            // A consumer has it.
-            Ok(None) => {}
-            Err(error) => {
-                batch.stopped = Some(error);
-                break;
-            }
-        }
-    }
-    Ok(batch)
 }

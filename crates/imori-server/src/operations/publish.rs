@@ -1,12 +1,13 @@
 //! A message that an operator publishes.
 
+use imori_core::authorize::{Action, Object, authorize};
 use imori_core::error::BrokerError;
 use imori_core::internal::OutgoingMessage;
 use imori_core::message::{Address, Property};
 use serde_json::{Map, Value};
 
 use super::vhost_operator::VhostOperator;
-use crate::internal::{InternalClients, InternalError};
+use crate::internal::InternalError;
 use crate::requests::operation_error::OperationError;
 
 /// Properties that are text, by RabbitMQ's names.
@@ -36,6 +37,14 @@ pub(crate) fn message(body: Vec<u8>, properties: &Map<String, Value>) -> Outgoin
     message
 }
 
+/// A refusal to publish. All but that of a right are faults of the request.
+fn refused(error: InternalError) -> OperationError {
+    match error {
+        InternalError::Broker(refusal @ BrokerError::Refused(_)) => refusal.into(),
+        other => OperationError::Bad(other.to_string()),
+    }
+}
+
 impl VhostOperator {
     /// Publishes a message; gives how many received it once it is as safe as its queues promise.
     ///
@@ -50,13 +59,11 @@ impl VhostOperator {
         if !self.has_exchange(exchange) {
             return Err(OperationError::Missing("exchange", exchange.to_owned()));
         }
-        let clients = InternalClients::of(&self.broker.shared);
-        let client = clients.connect(self.identity.clone(), self.name.as_bytes()).await;
-        let client = client.map_err(|error| OperationError::Bad(error.to_string()))?;
+        let entered = authorize(&self.identity, Action::Enter, self.vhost, Object::Vhost);
+        entered.map_err(|refusal| OperationError::Bad(refusal.to_string()))?;
+        let client = self.client().await?;
         let to = Address::new(exchange.as_bytes(), subject.as_bytes());
-        client.publish(to, message).await.map_err(|error| match error {
-            InternalError::Broker(refusal @ BrokerError::Refused(_)) => refusal.into(),
-            other => OperationError::Bad(other.to_string()),
-        })
+        let published = client.publish(to, message).await;
+        Ok(published.map_err(refused)?.receivers)
     }
 }

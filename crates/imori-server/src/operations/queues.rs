@@ -2,8 +2,9 @@
 
 use imori_core::activity::QueueActivity;
 use imori_core::arguments::arguments_of;
-use imori_core::broker::{DeleteOptions, delete_queue_if, purge};
+use imori_core::broker::DeleteOptions;
 use imori_core::id::{QueueId, VhostId};
+use imori_core::internal::{Done, Verb};
 use imori_core::name::Name;
 use imori_core::policy::Matched;
 use imori_core::queue::{Queue, QueueSettings};
@@ -88,13 +89,10 @@ impl VhostOperator {
     /// [`OperationError`].
     pub(crate) async fn delete_queue(
         &self,
-        name: String,
+        name: &str,
         options: DeleteOptions,
     ) -> Result<(), OperationError> {
-        let deleted =
-            self.act(move |cell, actor| delete_queue_if(cell, actor, name.as_bytes(), options, |_| ()));
-        let deleted = deleted.await??;
-        self.keep(deleted.confirm).await
+        self.run(Verb::DeleteQueue { queue: Name::from(name), options }).await.map(drop)
     }
 
     /// Tells how many messages wait in a queue, which a deletion or a purge would drop.
@@ -110,10 +108,10 @@ impl VhostOperator {
     ///
     /// # Errors
     /// [`OperationError`].
-    pub(crate) async fn purge_queue(&self, name: String) -> Result<usize, OperationError> {
-        let purged = self.act(move |cell, actor| purge(cell, actor, name.as_bytes()));
-        let (count, confirm) = purged.await??;
-        self.keep(confirm).await?;
-        Ok(count)
+    pub(crate) async fn purge_queue(&self, name: &str) -> Result<usize, OperationError> {
+        match self.run(Verb::Purge { queue: Name::from(name) }).await? {
+            Done::Dropped(count) => Ok(count),
+            _ => Err(OperationError::Ended),
+        }
     }
 }

@@ -1,8 +1,8 @@
 //! Exchanges and bindings: the routing table, and what operators change in it.
 
 use imori_core::arguments::{arguments_of_exchange, declared_kind};
-use imori_core::broker::delete_exchange;
 use imori_core::id::VhostId;
+use imori_core::internal::Verb;
 use imori_core::name::Name;
 use imori_core::route::{Arguments as BindingArguments, Exchange, Table, Target};
 use serde_json::{Map, Value};
@@ -183,7 +183,7 @@ impl VhostOperator {
             Declaration::Exchange(exchange) => !self.has_exchange(&exchange.name),
             Declaration::Binding(_) => true,
         };
-        self.define(move |cell, actor| declaration.declare(cell, actor)).await?;
+        self.run(declaration.verb()?).await?;
         Ok(is_new)
     }
 
@@ -196,19 +196,19 @@ impl VhostOperator {
     ///
     /// # Errors
     /// [`OperationError`].
-    pub(crate) async fn delete_exchange(&self, name: String, if_unused: bool) -> Result<(), OperationError> {
-        if !self.has_exchange(&name) {
-            return Err(OperationError::Missing("exchange", name));
+    pub(crate) async fn delete_exchange(&self, name: &str, if_unused: bool) -> Result<(), OperationError> {
+        if !self.has_exchange(name) {
+            return Err(OperationError::Missing("exchange", name.to_owned()));
         }
-        self.define(move |cell, actor| Ok(delete_exchange(cell, actor, name.as_bytes(), if_unused)?)).await
+        self.run(Verb::DeleteExchange { exchange: Name::from(name), if_unused }).await.map(drop)
     }
 
     /// Takes a binding out.
     ///
     /// # Errors
     /// [`OperationError`].
-    pub(crate) async fn remove_binding(&self, binding: BindingDeclaration) -> Result<(), OperationError> {
-        self.define(move |cell, actor| binding.set(cell, actor, false)).await
+    pub(crate) async fn remove_binding(&self, binding: &BindingDeclaration) -> Result<(), OperationError> {
+        self.run(Verb::Unbind(Box::new(binding.bind()))).await.map(drop)
     }
 
     /// Takes the binding out between two ends that has this name.
@@ -221,6 +221,6 @@ impl VhostOperator {
         let found = bindings_where(&self.broker, self.vhost, is_meant).await;
         let missing = || OperationError::Missing("binding", properties_key.to_owned());
         let BindingFacts { routing_key, arguments, .. } = found.into_iter().next().ok_or_else(missing)?;
-        self.remove_binding(BindingDeclaration { ends, routing_key, arguments }).await
+        self.remove_binding(&BindingDeclaration { ends, routing_key, arguments }).await
     }
 }

@@ -4,17 +4,18 @@
 use std::sync::Arc;
 
 use imori_core::authorize::Identity;
-use imori_core::confirm::Confirm;
+use imori_core::internal::{Done, Verb};
 use tokio::task::spawn_blocking;
 use tracing::{info, warn};
 
 use super::policies::enforce_policies;
 use super::vhosts::open_vhosts;
 use crate::access::{AccessError, FileObjects, FirstPassword, make_admin};
+use crate::cell_state::internal_counts::Owner;
+use crate::internal::{InternalClient, InternalClients};
 use crate::requests::administered::Administered;
 use crate::requests::body::change;
 use crate::requests::import::{Declared, Import};
-use crate::requests::on_cell::{is_kept, on_cell, operator};
 use crate::requests::operation_error::OperationError;
 
 /// Declarations of an import that one turn of a cell makes.
@@ -100,26 +101,37 @@ async fn declare_all(
     identity: &Identity,
     declared: Vec<Declared>,
 ) -> Result<(), OperationError> {
-    let mut rest = declared;
-    while !rest.is_empty() {
-        let later = rest.split_off(rest.len().min(DECLARATIONS_A_TURN));
-        let now = std::mem::replace(&mut rest, later);
-        let identity = identity.clone();
-        let made = on_cell(&broker.shared, 0, move |cell| {
-            let mut confirm = Confirm::NOW;
-            for declared in &now {
-                let vhost = cell.shared.table.load().vhost_named(declared.vhost.as_bytes());
-                let Some(vhost) = vhost else { return Err(declared.refused("the vhost is not there")) };
-                let made = declared.declaration.declare(cell, &operator(&identity, vhost));
-                confirm = made.map_err(|error| declared.refused(&error.to_string()))?.after(confirm);
-            }
-            Ok(confirm)
-        });
-        match made.await {
-            Some(Ok(confirm)) if is_kept(&broker.shared, confirm).await => {}
-            Some(Ok(_)) | None => return Err(OperationError::Ended),
-            Some(Err(text)) => return Err(OperationError::Bad(text)),
+    for of_vhost in declared.chunk_by(|one, next| one.vhost == next.vhost) {
+        let Some(first) = of_vhost.first() else { continue };
+        let found = broker.shared.table.load().vhost_named(first.vhost.as_bytes());
+        let vhost = found.ok_or_else(|| OperationError::Bad(first.refused("the vhost is not there")))?;
+        let clients = InternalClients::owned(&broker.shared, Owner::Operator);
+        let client = clients.connect_to(identity.clone(), vhost).await?;
+        for some in of_vhost.chunks(DECLARATIONS_A_TURN) {
+            declare_some(&client, some).await?;
         }
     }
     Ok(())
+}
+
+/// Declares these up to the first that is refused, and names that.
+async fn declare_some(client: &InternalClient, some: &[Declared]) -> Result<(), OperationError> {
+    let refused = |at: usize, why: &str| {
+        some.get(at).map_or(Ok(()), |declared| Err(OperationError::Bad(declared.refused(why))))
+    };
+    let (mut verbs, mut unreadable) = (Vec::new(), None);
+    for declared in some {
+        match declared.declaration.verb() {
+            Ok(verb) => verbs.push(verb),
+            Err(error) => {
+                unreadable = Some(error.to_string());
+                break;
+            }
+        }
+    }
+    match client.done(Verb::Define(verbs)).await? {
+        Done::Defined { done, refused: Some(error) } => refused(done, &error.to_string()),
+        Done::Defined { done, refused: None } => unreadable.map_or(Ok(()), |why| refused(done, &why)),
+        _ => Err(OperationError::Ended),
+    }
 }

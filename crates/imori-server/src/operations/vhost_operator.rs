@@ -1,15 +1,14 @@
-//! Somebody who administers a vhost: their rights, and the cell that does what they ask for.
+//! Somebody who administers a vhost: their rights, and the internal client that does what they ask for.
 
 use std::sync::Arc;
 
 use imori_core::authorize::Identity;
-use imori_core::broker::Actor;
-use imori_core::confirm::Confirm;
 use imori_core::id::{QueueId, VhostId};
+use imori_core::internal::{Done, Verb};
 
-use crate::cell::Cell;
+use crate::cell_state::internal_counts::Owner;
+use crate::internal::{InternalClient, InternalClients};
 use crate::requests::administered::Administered;
-use crate::requests::on_cell::{is_kept, on_cell, operator};
 use crate::requests::operation_error::OperationError;
 
 /// An operator in a vhost that they may see.
@@ -45,36 +44,20 @@ impl VhostOperator {
         found.ok_or_else(|| OperationError::Missing("queue", name.to_owned()))
     }
 
-    /// Does something in a turn of a cell, in the operator's name.
+    /// A client that acts for the operator, for one request.
     ///
     /// # Errors
-    /// The broker has come to its end.
-    pub(crate) async fn act<R: Send + 'static>(
-        &self,
-        act: impl FnOnce(&Cell, &Actor<'_>) -> R + Send + 'static,
-    ) -> Result<R, OperationError> {
-        let (identity, vhost) = (self.identity.clone(), self.vhost);
-        let acted = on_cell(&self.broker.shared, 0, move |cell| act(cell, &operator(&identity, vhost)));
-        acted.await.ok_or(OperationError::Ended)
+    /// Too many requests are running, or the broker has come to its end.
+    pub(crate) async fn client(&self) -> Result<InternalClient, OperationError> {
+        let clients = InternalClients::owned(&self.broker.shared, Owner::Operator);
+        Ok(clients.connect_to(self.identity.clone(), self.vhost).await?)
     }
 
-    /// Changes a definition in a turn of a cell, and waits until no crash undoes it.
+    /// Runs a command in the operator's name; returns once no crash undoes it.
     ///
     /// # Errors
-    /// The refusal of the change; or the broker has come to its end.
-    pub(crate) async fn define(
-        &self,
-        change: impl FnOnce(&Cell, &Actor<'_>) -> Result<Confirm, OperationError> + Send + 'static,
-    ) -> Result<(), OperationError> {
-        let confirm = self.act(change).await??;
-        self.keep(confirm).await
-    }
-
-    /// Waits until no crash undoes a change.
-    ///
-    /// # Errors
-    /// The broker has come to its end.
-    pub(crate) async fn keep(&self, confirm: Confirm) -> Result<(), OperationError> {
-        if is_kept(&self.broker.shared, confirm).await { Ok(()) } else { Err(OperationError::Ended) }
+    /// The refusal of the command; or the broker has come to its end.
+    pub(crate) async fn run(&self, verb: Verb) -> Result<Done, OperationError> {
+        Ok(self.client().await?.done(verb).await?)
     }
 }

@@ -3,8 +3,7 @@
 use std::sync::Arc;
 
 use imori_core::authorize::Identity;
-use imori_core::broker::{DeleteOptions, delete_exchange, delete_queue_if};
-use imori_core::confirm::{Confirm, Level};
+use imori_core::broker::{Actor, DeleteOptions, delete_exchange, delete_queue_if};
 use imori_core::id::{ConnectionId, VhostId};
 use imori_core::name::Name;
 use imori_core::outbound::CutReason;
@@ -14,14 +13,15 @@ use super::connections::connection_ids;
 use super::queues::queue_ids;
 use crate::access::VhostFacts;
 use crate::cell::Cell;
+use crate::cell_state::internal_counts::Owner;
 use crate::http::rest_at;
-use crate::internal::start_responder;
+use crate::internal::{InternalClients, start_responder};
 use crate::limits::{VHOST_LOOK_EVERY, VHOST_LOOKS_MAX};
 use crate::requests::administered::Administered;
 use crate::requests::body::change;
-use crate::requests::on_cell::{is_kept, on_cell, operator};
+use crate::requests::on_cell::on_cell;
 use crate::requests::operation_error::OperationError;
-use crate::shared::queue_key;
+use crate::shared::{NO_CONNECTION, queue_key};
 
 /// Messages of queues, added up.
 #[derive(Debug, Default, Clone, Copy)]
@@ -125,25 +125,25 @@ pub(crate) async fn delete_vhost(broker: &Arc<Administered>, name: String) -> Re
     for _ in 0..VHOST_LOOKS_MAX {
         emptied = on_cell(&broker.shared, 0, move |cell| empty(cell, vhost)).await;
         match emptied {
-            Some(Some(_)) => break,
+            Some(true) => break,
             // Connections are on their way out, and their exclusive queues with them.
-            Some(None) => tokio::time::sleep(VHOST_LOOK_EVERY).await,
+            Some(false) => tokio::time::sleep(VHOST_LOOK_EVERY).await,
             None => return Err(OperationError::Ended),
         }
     }
-    let Some(Some(confirm)) = emptied else {
+    let Some(true) = emptied else {
         let text = "the vhost is still in use: its connections do not end; try again";
         return Err(OperationError::Conflict(String::from(text)));
     };
-    if !is_kept(&broker.shared, confirm).await {
-        return Err(OperationError::Ended);
-    }
+    // Of any vhost: it asks for the journal alone.
+    let clients = InternalClients::owned(&broker.shared, Owner::Operator);
+    clients.connect_to(Identity::broker(), vhost).await?.sync().await?;
     change(broker, move |draft| draft.delete_vhost(&name)).await
 }
 
-/// Ends the connections of a vhost, deletes what is in it and, once that is all, the vhost. Gives the confirm of the
-/// last deletion; `None` where something is left.
-fn empty(cell: &Cell, vhost: VhostId) -> Option<Confirm> {
+/// Ends the connections of a vhost, deletes what is in it and, once that is all, the vhost; false where something is
+/// left.
+fn empty(cell: &Cell, vhost: VhostId) -> bool {
     let reason: Box<str> = "the vhost is deleted".into();
     for (id, handle) in (0..).zip(cell.shared.cells.get().into_iter().flatten()) {
         for key in handle.connections.keys() {
@@ -156,7 +156,7 @@ fn empty(cell: &Cell, vhost: VhostId) -> Option<Confirm> {
         }
     }
     let broker = Identity::broker();
-    let actor = operator(&broker, vhost);
+    let actor = Actor { identity: &broker, connection: NO_CONNECTION, vhost };
     let table = cell.shared.table.load_full();
     for (name, _) in table.queues(vhost) {
         // One that is exclusive goes with its connection.
@@ -166,6 +166,5 @@ fn empty(cell: &Cell, vhost: VhostId) -> Option<Confirm> {
     {
         let _ = delete_exchange(cell, &actor, exchange.name().as_bytes(), false);
     }
-    let is_gone = cell.with_topology(|topology| topology.remove_vhost(vhost));
-    is_gone.then(|| Confirm::of(Level::Disk, cell.appended()))
+    cell.with_topology(|topology| topology.remove_vhost(vhost))
 }

@@ -30,7 +30,7 @@ pub(crate) struct Client {
 
 impl Client {
     /// An internal client in the given vhost.
-    pub(crate) fn internal(now: Time, vhost: VhostId) -> Client {
+    pub(crate) fn internal(now: Time, vhost: VhostId, traffic: Arc<Traffic>) -> Client {
         Client {
             number: 0,
             protocol: None,
@@ -39,7 +39,7 @@ impl Client {
             since: now,
             facts: ClientFacts { vhost: Some(vhost), ..ClientFacts::default() },
             written_at: now,
-            traffic: Arc::default(),
+            traffic,
         }
     }
 }

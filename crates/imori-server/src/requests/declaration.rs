@@ -1,11 +1,10 @@
 //! A queue, an exchange or a binding that an operator declares, from either API or from a document.
 
 use imori_core::arguments::{check_name, read_arguments, read_exchange};
-use imori_core::broker::{self, Actor};
-use imori_core::confirm::Confirm;
+use imori_core::internal::{Bind, BindTarget, DeclareQueue, Verb};
+use imori_core::name::Name;
 use imori_core::queue::QueueSettings;
 use imori_core::route::{BindingKey, Settings, Syntax};
-use imori_core::world::World;
 use serde_json::{Map, Value};
 
 use super::arguments::{binding_arguments, entries};
@@ -53,27 +52,29 @@ pub(crate) struct Ends {
 }
 
 impl Declaration {
-    /// Declares it in the name of an operator. Returns the confirm after which no crash undoes that.
+    /// The command that declares it.
     ///
     /// # Errors
-    /// An argument that it cannot have, or the core's refusal.
-    pub(crate) fn declare<W: World>(&self, world: &W, actor: &Actor<'_>) -> Result<Confirm, OperationError> {
+    /// A name or an argument that it cannot have.
+    pub(crate) fn verb(&self) -> Result<Verb, OperationError> {
         match self {
             Declaration::Queue { name, is_durable, is_auto_delete, arguments } => {
                 check_name(name)?;
                 let (is_durable, is_auto_delete) = (*is_durable, *is_auto_delete);
                 let declared = QueueSettings { is_durable, is_auto_delete, ..QueueSettings::default() };
-                let settings = read_arguments(declared, entries(arguments))?;
-                Ok(broker::declare_queue(world, actor, name.as_bytes(), &settings, true)?.confirm)
+                let (settings, name) =
+                    (read_arguments(declared, entries(arguments))?, Name::from(name.as_str()));
+                let declare = DeclareQueue { name, settings, is_exclusive: false };
+                Ok(Verb::DeclareQueue(Box::new(declare)))
             }
-            Declaration::Exchange(exchange) => exchange.declare(world, actor),
-            Declaration::Binding(binding) => binding.set(world, actor, true),
+            Declaration::Exchange(exchange) => exchange.verb(),
+            Declaration::Binding(binding) => Ok(Verb::Bind(Box::new(binding.bind()))),
         }
     }
 }
 
 impl ExchangeDeclaration {
-    fn declare<W: World>(&self, world: &W, actor: &Actor<'_>) -> Result<Confirm, OperationError> {
+    fn verb(&self) -> Result<Verb, OperationError> {
         let declared = Settings {
             is_durable: self.is_durable,
             is_auto_delete: self.is_auto_delete,
@@ -81,36 +82,20 @@ impl ExchangeDeclaration {
             ..Settings::default()
         };
         let (kind, settings) = read_exchange(self.kind.as_bytes(), &declared, entries(&self.arguments))?;
-        Ok(broker::declare_exchange(world, actor, self.name.as_bytes(), kind, settings)?)
+        Ok(Verb::DeclareExchange { exchange: Name::from(self.name.as_str()), kind, settings })
     }
 }
 
 impl BindingDeclaration {
-    /// Makes the binding, or with `is_bound` false takes it out. Returns the confirm after which no crash undoes that.
-    ///
-    /// # Errors
-    /// The core's refusal.
-    pub(crate) fn set<W: World>(
-        &self,
-        world: &W,
-        actor: &Actor<'_>,
-        is_bound: bool,
-    ) -> Result<Confirm, OperationError> {
-        let key = BindingKey::new(Syntax::Amqp, self.routing_key.as_bytes());
-        let arguments = binding_arguments(&self.arguments);
-        let (from, to) = (self.ends.source.as_bytes(), self.ends.destination.as_bytes());
-        let set = if self.ends.is_to_queue {
-            let queue = broker::find_queue(world, actor, to)?;
-            match is_bound {
-                true => broker::bind_queue(world, actor, from, &key, &arguments, queue),
-                false => broker::unbind_queue(world, actor, from, &key, &arguments, queue),
-            }
-        } else {
-            match is_bound {
-                true => broker::bind_exchange(world, actor, from, &key, &arguments, to),
-                false => broker::unbind_exchange(world, actor, from, &key, &arguments, to),
-            }
-        };
-        Ok(set?)
+    /// The binding.
+    pub(crate) fn bind(&self) -> Bind {
+        let Ends { source, destination, is_to_queue } = &self.ends;
+        let to = Name::from(destination.as_str());
+        Bind {
+            source: Name::from(source.as_str()),
+            key: BindingKey::new(Syntax::Amqp, self.routing_key.as_bytes()),
+            arguments: binding_arguments(&self.arguments),
+            target: if *is_to_queue { BindTarget::Queue(to) } else { BindTarget::Exchange(to) },
+        }
     }
 }

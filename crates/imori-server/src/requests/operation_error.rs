@@ -7,6 +7,7 @@ use imori_core::error::BrokerError;
 use imori_core::route::RouteError;
 
 use crate::access::AccessError;
+use crate::internal::InternalError;
 
 /// Why a request was not done.
 #[derive(Debug)]
@@ -79,6 +80,17 @@ impl From<BrokerError> for OperationError {
             | BrokerError::TooManyQueues
             | BrokerError::Nowhere(_)
             | BrokerError::DiskFull(_) => OperationError::Conflict(refusal.to_string()),
+            other => OperationError::Bad(other.to_string()),
+        }
+    }
+}
+
+impl From<InternalError> for OperationError {
+    fn from(error: InternalError) -> OperationError {
+        match error {
+            InternalError::Broker(refusal) => refusal.into(),
+            InternalError::Ended(_) => OperationError::Ended,
+            InternalError::TooMany => OperationError::Unavailable(error.to_string()),
             other => OperationError::Bad(other.to_string()),
         }
     }

@@ -202,7 +202,7 @@ pub(super) async fn delete(
     Params(query): Params<DeleteQuery>,
 ) -> Result<StatusCode, Problem> {
     let operator = VhostOperator::of(&broker, identity, &vhost)?;
-    operator.delete_exchange(name, query.if_unused).await?;
+    operator.delete_exchange(&name, query.if_unused).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -347,7 +347,7 @@ async fn set(
     let binding = BindingDeclaration { ends, routing_key, arguments };
     match is_bound {
         true => operator.declare(Declaration::Binding(binding)).await.map(drop)?,
-        false => operator.remove_binding(binding).await?,
+        false => operator.remove_binding(&binding).await?,
     }
     Ok(())
 }

@@ -8,6 +8,8 @@ use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use imori_core::authorize::Identity;
 use imori_core::delivery::Outcome;
+use imori_core::internal::MoveTarget;
+use imori_core::name::Name;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use utoipa::{IntoParams, ToSchema};
@@ -16,7 +18,7 @@ use super::problem::Problem;
 use super::request::{Answer, Input, Json, Names, Params};
 use crate::limits::ADMIN_MESSAGES_MAX;
 use crate::operations::message_facts::{MessageFacts, since_epoch};
-use crate::operations::moves::{MoveReport, MoveTarget};
+use crate::operations::moves::MoveReport;
 use crate::operations::publish;
 use crate::operations::routing::DEFAULT_EXCHANGE;
 use crate::operations::vhost_operator::VhostOperator;
@@ -418,6 +420,7 @@ pub(super) async fn relocate(
         return Err(Problem::bad("name an `exchange` to move to, or a queue as `routing_key`"));
     }
     let operator = VhostOperator::of(&broker, identity, &vhost)?;
+    let (exchange, routing_key) = (Name::from(exchange.as_str()), routing_key.as_deref().map(Name::from));
     let target = MoveTarget::Address { exchange, routing_key };
     moved(&operator, &name, target, count, dry_run).await
 }

@@ -266,7 +266,7 @@ pub(super) async fn delete(
     let messages = operator.would_drop(&name)?;
     if !query.dry_run {
         let options = DeleteOptions { if_unused: query.if_unused, if_empty: query.if_empty };
-        operator.delete_queue(name, options).await?;
+        operator.delete_queue(&name, options).await?;
     }
     Ok(Json(Dropped { dry_run: query.dry_run, messages }))
 }
@@ -294,6 +294,6 @@ pub(super) async fn purge(
     Params(DryRunQuery { dry_run }): Params<DryRunQuery>,
 ) -> Answer<Dropped> {
     let operator = VhostOperator::of(&broker, identity, &vhost)?;
-    let messages = if dry_run { operator.would_drop(&name)? } else { operator.purge_queue(name).await? };
+    let messages = if dry_run { operator.would_drop(&name)? } else { operator.purge_queue(&name).await? };
     Ok(Json(Dropped { dry_run, messages }))
 }

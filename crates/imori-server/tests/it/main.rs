@@ -6,3 +6,4 @@ mod broker;
 mod wire;
 mod renewal;
 mod rights;
+mod internal_client;

@@ -6,19 +6,22 @@ use std::sync::Arc;
 use std::task::Poll;
 
 use bytes::BytesMut;
+use imori_core::authorize::Identity;
 use imori_core::delivery::Outcome;
-use imori_core::id::{ConnectionId, ReaderId};
+use imori_core::id::{ConnectionId, ReaderId, VhostId};
 use imori_core::inbound::Accept;
+use imori_core::internal;
 use imori_core::outbound::{Credit, Numbers, Outbound, SessionId};
 use imori_core::time::Time;
 use imori_core::turn::{Notice, Peer};
 use imori_core::world::World;
 use imori_server::protocol::Protocol;
+use imori_server::protocol_numbers::header_reader;
 use imori_server::turn::{Link, Signals, Transport};
 use imori_testkit::toy;
 
 use super::world::CellWorld;
-use crate::machine::{CHANNELS_MAX, Internal, PipeWire, Served, Spoken, Task, Waits};
+use crate::machine::{CHANNELS_MAX, CommandPipe, PARKED_BYTES_MAX, PipeWire, Served, Spoken, Task, Waits};
 use crate::planted::Bug;
 
 impl Task {
@@ -34,7 +37,7 @@ impl Task {
             let encoder = match &spoken {
                 Spoken::Product(product) => Protocol::encoder(*product, &shared.protocols),
                 Spoken::Toy => toy::Connection::encoder(&shared.toy),
-                Spoken::Internal(board) => Internal::encoder(board),
+                Spoken::Internal(commands) => internal::Connection::encoder(&internal_settings(commands)),
             };
             let mut limits = shared.outbound;
             if shared.has(Bug::NoBound) {
@@ -58,8 +61,9 @@ impl Task {
                 let toy = toy::Connection::new(Arc::clone(&shared.toy), id, peer, cell.now());
                 Served::Toy(Box::new(imori_server::turn::Task::new(cell, id, signals, toy, b"")))
             }
-            Spoken::Internal(board) => {
-                let internal = Internal::new(board, id, peer, cell.now());
+            Spoken::Internal(commands) => {
+                let settings = Arc::new(internal_settings(&commands));
+                let internal = internal::Connection::new(settings, id, peer, cell.now());
                 Served::Internal(Box::new(imori_server::turn::Task::new(cell, id, signals, internal, b"")))
             }
         };
@@ -112,6 +116,18 @@ impl Task {
         }
         cell.state().links.release(id.slot);
         shared.network.pipe(self.pipe).is_over = true;
+    }
+}
+
+/// The settings of an internal client that acts for the broker.
+fn internal_settings(commands: &Arc<CommandPipe>) -> internal::Settings<CommandPipe> {
+    internal::Settings {
+        pipe: Arc::clone(commands),
+        identity: Identity::broker(),
+        vhost: VhostId(0),
+        name: String::from("internal"),
+        header_readers: header_reader,
+        parked_bytes_max: PARKED_BYTES_MAX,
     }
 }
 

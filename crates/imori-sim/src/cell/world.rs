@@ -152,7 +152,7 @@ impl<'a> CellWorld<'a> {
         let mut link = link.as_ref().map(|link| link.borrow_mut());
         let link = link.as_mut().zip(id).and_then(|(link, id)| link.of(id.generation));
         link.is_some_and(|link| match &self.shared.network.pipe(link.wire.pipe).spoken {
-            Spoken::Internal(board) => board.is_purging(),
+            Spoken::Internal(commands) => commands.is_purging(),
             Spoken::Product(_) | Spoken::Toy => false,
         })
     }

@@ -1,51 +1,192 @@
-//! An internal client of the broker: its commands are lines, and the core's frames come back.
+//! A client inside the broker's process: its commands and what it is sent are values in a pipe, and bytes in the
+//! network stand for them.
 
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-use imori_core::internal::{Frames, Incoming, IncomingMessage};
+use imori_core::delivery::Outcome as Settled;
+use imori_core::error::BrokerError;
+use imori_core::internal::{
+    Bind, BindTarget, Command, CommandError, Consume, Done, Incoming, IncomingMessage, OutgoingMessage,
+    Receiver, Subscribe as SubscribeVerb, TICKET_BYTES, Verb, tickets,
+};
+use imori_core::message::{Address, Property, TOPIC_EXCHANGE, Value};
+use imori_core::name::Name;
 use imori_core::outbound::INBOX_PREFIX;
-use imori_server::protocol_numbers::header_reader;
+use imori_core::route::{Arguments, BindingKey, ExchangeKind, Settings, Syntax};
 
 use super::errors::complaint;
 use super::outgoing::{Outgoing, Place, shared_name};
 use super::protocol::{
     Abilities, ClientProtocol, Confirmed, Delivered, Disconnect, Event, HeaderUse, NumberHeader, Operate,
-    Publish, Settle, Subscribe, Unsubscribe,
+    Publish, Published, Settle, Subscribe, Unsubscribe,
 };
-use crate::machine::Board;
+use crate::machine::CommandPipe;
 use crate::model::Outcome;
 
-/// The most requests of a client; each keeps an inbox as long as the client exists.
+/// The most requests of a client, whose replies it awaits until it leaves.
 const REQUESTS_MAX: usize = 3;
 
 /// Characters of an inbox address after the prefix.
 const ADDRESS_CHARS: usize = 38;
 
+/// The separator of the parts of a reply address.
+const SEPARATOR: char = '\u{1}';
+
 /// An internal client of the broker.
 pub(crate) struct InternalClient {
-    board: Arc<Board>,
+    pipe: Arc<CommandPipe>,
+    /// The number of the last command.
+    number: u64,
+    /// The last command, for the trace.
+    last: String,
     /// The number of requests that it may still send.
     requests_left: usize,
+    calls: Vec<u64>,
+    /// Publishes and calls without an answer that the run has seen, in order. They may overtake no other, but
+    /// everything else may overtake them.
+    publishes: VecDeque<Awaited<Published>>,
+    /// Publishes so far.
+    published: u64,
+    /// Other commands without an answer that the run has seen, in order. The run expects answers in this order; the
+    /// broker gives them in this order, except that commands may overtake a get.
+    answers: VecDeque<Awaited<Confirmed>>,
+    /// The names of subscriptions and gets.
+    names: BTreeMap<u64, String>,
+    /// Events that the run has not seen.
+    events: VecDeque<Event>,
+}
+
+/// A command that is to be answered.
+struct Awaited<T> {
+    number: u64,
+    /// The answer, once it is there and others must be seen first.
+    answer: Option<T>,
+    /// The name of the confirm; `None` if the run does not wait for it.
+    name: Option<String>,
+    /// Whether publishes have to be answered first.
+    is_last: bool,
 }
 
 impl InternalClient {
     /// Creates a client. With `may_be_refused` it sends no requests: a request that a full queue
     /// refuses may have reached a subscriber, and that reply would arrive unexpectedly.
-    pub(crate) fn new(board: Arc<Board>, may_be_refused: bool) -> InternalClient {
-        InternalClient { board, requests_left: if may_be_refused { 0 } else { REQUESTS_MAX } }
+    pub(crate) fn new(pipe: Arc<CommandPipe>, may_be_refused: bool) -> InternalClient {
+        InternalClient {
+            pipe,
+            number: 0,
+            last: String::new(),
+            requests_left: if may_be_refused { 0 } else { REQUESTS_MAX },
+            calls: Vec::new(),
+            publishes: VecDeque::new(),
+            published: 0,
+            answers: VecDeque::new(),
+            names: BTreeMap::new(),
+            events: VecDeque::new(),
+        }
     }
 
-    fn delivered(&self, message: IncomingMessage) -> Delivered {
-        let header = message.headers.iter().find(|(name, _)| &**name == b"n");
+    /// Sends a command; returns its number.
+    fn send(&mut self, out: &mut Vec<u8>, verb: Verb) -> u64 {
+        self.number += 1;
+        self.last = format!("{}: {verb:?}", self.number);
+        self.pipe.push_command(Command { number: self.number, verb });
+        out.push(0);
+        self.number
+    }
+
+    /// Sends a command that is confirmed.
+    fn ask(&mut self, out: &mut Vec<u8>, verb: Verb, confirm: Option<&str>) -> u64 {
+        let number = self.send(out, verb);
+        let name = confirm.map(String::from);
+        self.answers.push_back(Awaited { number, answer: None, name, is_last: false });
+        number
+    }
+
+    fn take_answer(&mut self, command: u64, outcome: Result<Done, CommandError>) -> Result<(), String> {
+        if let Some(awaited) = self.publishes.iter_mut().find(|awaited| awaited.number == command) {
+            let is_refused = match outcome {
+                Ok(Done::Published { .. }) => false,
+                // Nobody takes a request, or a queue is full: not all may have it.
+                Err(CommandError::NoResponder | CommandError::Broker(BrokerError::QueueFull(_))) => true,
+                other => return Err(format!("publish {command} is answered by {other:?}")),
+            };
+            if let Some(answer) = &mut awaited.answer {
+                answer.is_refused |= is_refused;
+            } else {
+                awaited.answer = Some(Published { number: 0, is_multiple: false, is_refused });
+            }
+        } else if self.calls.contains(&command) {
+            // The request was reported already.
+            match outcome {
+                Err(CommandError::NoResponder | CommandError::Broker(BrokerError::QueueFull(_))) => {}
+                other => return Err(format!("call {command} is answered by {other:?}")),
+            }
+        } else if let Some(awaited) = self.answers.iter_mut().find(|awaited| awaited.number == command) {
+            let count = match outcome {
+                Ok(Done::Done | Done::Settled(1)) => None,
+                Ok(Done::Dropped(count)) => Some(count),
+                Ok(Done::Queue(found)) => Some(found.ready),
+                Ok(Done::Empty) => Some(0),
+                Ok(Done::Defined { refused: None, .. }) => None,
+                other => return Err(format!("command {command} is answered by {other:?}")),
+            };
+            awaited.answer = Some(Confirmed { name: awaited.name.clone(), level: None, count });
+        } else {
+            return Err(format!("command {command} is answered, which waits for no answer"));
+        }
+        self.release();
+        Ok(())
+    }
+
+    /// Shows the run the answers that wait for no other.
+    fn release(&mut self) {
+        while let Some(awaited) = self.publishes.pop_front_if(|awaited| awaited.answer.is_some()) {
+            self.published += 1;
+            let answer = awaited.answer.map(|answer| Published { number: self.published, ..answer });
+            self.events.extend(answer.map(Event::Published));
+        }
+        let are_published = self.publishes.is_empty();
+        let is_next = |awaited: &mut Awaited<Confirmed>| {
+            awaited.answer.is_some() && (are_published || !awaited.is_last)
+        };
+        while let Some(awaited) = self.answers.pop_front_if(is_next) {
+            self.events.extend(awaited.answer.filter(|answer| answer.name.is_some()).map(Event::Confirmed));
+        }
+    }
+
+    fn take_message(&mut self, message: &IncomingMessage) -> Result<(), String> {
+        let (subscription, get) = match message.receiver {
+            Receiver::Subscription(number) => (number, None),
+            Receiver::Get { command, .. } => (command, Some(command)),
+            Receiver::Call(number) if self.calls.contains(&number) => (number, None),
+            Receiver::Call(number) => return Err(format!("a reply comes to call {number}, which is none")),
+        };
+        self.events.push_back(Event::Delivered(self.delivered(subscription, message)));
+        if let Some(awaited) = self.answers.iter_mut().find(|awaited| get == Some(awaited.number)) {
+            awaited.answer = Some(Confirmed { name: awaited.name.clone(), level: None, count: Some(1) });
+        }
+        self.release();
+        match get.is_some() && !message.settles {
+            true => Err(String::from("a message that was to be settled is settled")),
+            false => Ok(()),
+        }
+    }
+
+    fn delivered(&self, subscription: u64, message: &IncomingMessage) -> Delivered {
+        let header = message.header(b"n").map(|value| match value {
+            Value::Text(value) => text(&value),
+            other => format!("{other:?}"),
+        });
         let reply_to = message
-            .reply_to
-            .map(|to| format!("{}\u{1}{}", text(to.exchange.as_bytes()), text(to.subject.as_bytes())));
+            .reply_to()
+            .map(|to| format!("{}{SEPARATOR}{}", text(to.exchange.as_bytes()), text(to.subject.as_bytes())));
         Delivered {
-            subscription: self.board.name_of(message.subscription),
+            subscription: self.names.get(&subscription).cloned().unwrap_or_default(),
             number: Some(message.number),
             ack: message.number.to_string(),
             body: message.body.to_vec(),
-            number_header: NumberHeader::Shown(header.map(|(_, value)| text(value))),
+            number_header: NumberHeader::Shown(header),
             is_redelivered: message.is_redelivered,
             reply_to,
             ..Delivered::default()
@@ -60,6 +201,7 @@ impl ClientProtocol for InternalClient {
             reads_topics: true,
             operates: true,
             persists: true,
+            confirms_apart: true,
             confirms_settles: true,
             headers: HeaderUse::Sometimes,
             ..Abilities::default()
@@ -69,54 +211,61 @@ impl ClientProtocol for InternalClient {
     fn connect(&mut self, _: &mut Vec<u8>, _: bool) {}
 
     fn subscribe(&mut self, out: &mut Vec<u8>, subscribe: &Subscribe<'_>) {
-        let (id, confirm) = (subscribe.id, subscribe.confirm);
-        match subscribe.place {
-            Place::Queue(name) | Place::DeclaredQueue(name) => {
-                line(out, format_args!("consume {id} {name} {} {confirm}", subscribe.prefetch));
-            }
-            Place::Topic(pattern) | Place::Reply(pattern) => {
-                line(out, format_args!("subscribe {id} {pattern} {confirm}"));
-            }
-        }
+        let verb = match subscribe.place {
+            Place::Queue(name) | Place::DeclaredQueue(name) => Verb::Consume(Box::new(Consume {
+                queue: Name::from(name.as_str()),
+                credit: u32::try_from(subscribe.prefetch).unwrap_or(u32::MAX),
+                settles: true,
+                priority: 0,
+                is_exclusive: false,
+                selector: None,
+                is_browser: false,
+            })),
+            Place::Topic(pattern) | Place::Reply(pattern) => Verb::Subscribe(Box::new(SubscribeVerb {
+                exchange: Name::new(TOPIC_EXCHANGE),
+                key: key(pattern),
+                group: None,
+                selector: None,
+            })),
+        };
+        let number = self.ask(out, verb, Some(subscribe.confirm));
+        self.names.insert(number, String::from(subscribe.id));
     }
 
     fn unsubscribe(&mut self, out: &mut Vec<u8>, unsubscribe: &Unsubscribe<'_>) {
-        line(out, format_args!("cancel {} {}", unsubscribe.id, unsubscribe.confirm));
+        let of_this = self.names.iter().rev().find(|(_, name)| *name == unsubscribe.id);
+        let subscription = of_this.map_or(0, |(number, _)| *number);
+        self.ask(out, Verb::Cancel { subscription }, Some(unsubscribe.confirm));
     }
 
     fn publish(&mut self, out: &mut Vec<u8>, publish: &Publish<'_>) -> Option<usize> {
-        let Outgoing { place, .. } = publish.outgoing;
-        let asks = publish.outgoing.reply_to.is_some() && self.requests_left > 0;
-        self.requests_left -= usize::from(asks);
-        let (how, exchange, subject) = match place {
-            Place::Queue(name) | Place::DeclaredQueue(name) => ("publish", "-", name.as_str()),
-            Place::Topic(subject) => ("publish", "amq.topic", subject.as_str()),
+        let outgoing = publish.outgoing;
+        let (to, is_reply) = match &outgoing.place {
+            Place::Queue(name) | Place::DeclaredQueue(name) => (Address::new(b"", name.as_bytes()), false),
+            Place::Topic(subject) => (Address::new(TOPIC_EXCHANGE, subject.as_bytes()), false),
             Place::Reply(address) => {
-                let (exchange, subject) = address.split_once('\u{1}').unwrap_or(("", address));
-                ("answer", if exchange.is_empty() { "-" } else { exchange }, subject)
+                let (exchange, subject) = address.split_once(SEPARATOR).unwrap_or(("", address));
+                (Address::new(exchange.as_bytes(), subject.as_bytes()), true)
             }
         };
-        let how = if asks { "ask" } else { how };
-        let outgoing = publish.outgoing;
-        let optional = |value: Option<String>| value.unwrap_or_else(|| String::from("-"));
-        line(
-            out,
-            format_args!(
-                "publish {how} {exchange} {subject} {} {} {} {} {} {} {} {}",
-                publish.message,
-                outgoing.size,
-                if outgoing.is_persistent { "p" } else { "t" },
-                if outgoing.has_headers { "h" } else { "-" },
-                optional(outgoing.priority.map(|priority| priority.to_string())),
-                optional(outgoing.expiration_ms.map(|ms| ms.to_string())),
-                optional(outgoing.once.map(|first| first.to_string())),
-                publish.confirm.unwrap_or("-"),
-            ),
-        );
+        let calls = outgoing.reply_to.is_some() && !is_reply && self.requests_left > 0;
+        self.requests_left -= usize::from(calls);
+        let message = message(publish.message, publish.body, outgoing);
+        let number = match calls {
+            true => self.send(out, Verb::Call { to, message }),
+            false => self.send(out, Verb::Publish { to, message }),
+        };
+        // A request has no confirm, so that nothing is known of it.
+        let answer = calls.then_some(Published { number: 0, is_multiple: false, is_refused: true });
+        self.publishes.push_back(Awaited { number, answer, name: None, is_last: false });
+        if calls {
+            self.calls.push(number);
+            self.release();
+        }
         // The size of the core's header block.
         let header = outgoing.has_headers.then(|| 4 + 1 + publish.message.to_string().len());
         let id = outgoing.once.map(|first| shared_name(first).len());
-        let inbox = asks.then_some(INBOX_PREFIX.len() + ADDRESS_CHARS);
+        let inbox = calls.then_some(INBOX_PREFIX.len() + ADDRESS_CHARS);
         let parts = [header, id, inbox];
         let has_block = parts.iter().any(Option::is_some);
         Some(parts.into_iter().flatten().sum::<usize>() + if has_block { 2 } else { 0 })
@@ -124,67 +273,130 @@ impl ClientProtocol for InternalClient {
 
     fn settle(&mut self, out: &mut Vec<u8>, settle: &Settle<'_>) {
         let outcome = match settle.outcome {
-            Outcome::Reject => "reject",
-            Outcome::Release => "release",
-            Outcome::Open | Outcome::Auto | Outcome::Accept => "accept",
+            Outcome::Reject => Settled::Reject,
+            Outcome::Release => Settled::Release { failed: true },
+            Outcome::Open | Outcome::Auto | Outcome::Accept => Settled::Accept,
         };
-        line(out, format_args!("settle {} {outcome} {}", settle.ack, settle.confirm.unwrap_or("-")));
+        let numbers = vec![settle.ack.parse().unwrap_or_default()];
+        self.ask(out, Verb::Settle { numbers, outcome }, settle.confirm);
     }
 
     fn operate(&mut self, out: &mut Vec<u8>, operate: &Operate<'_>) {
         match *operate {
-            Operate::Purge { queue, confirm } => line(out, format_args!("purge {queue} {confirm}")),
-            Operate::Get { id, queue, confirm } => line(out, format_args!("get {id} {queue} {confirm}")),
+            Operate::Purge { queue, confirm } => {
+                self.ask(out, Verb::Purge { queue: Name::from(queue) }, Some(confirm));
+            }
+            Operate::Get { id, queue, confirm } => {
+                let verb = Verb::Get { queue: Name::from(queue), settles: true };
+                let number = self.ask(out, verb, Some(confirm));
+                self.names.insert(number, String::from(id));
+            }
             Operate::Route { queue, subject, by_headers, confirm } => {
-                line(out, format_args!("route {queue} {subject} {} {confirm}", kind(by_headers)));
+                self.ask(out, Verb::Define(route(queue, subject, by_headers)), Some(confirm));
             }
             Operate::Unroute { queue, subject, by_headers, place, confirm } => {
-                line(out, format_args!("unroute {queue} {subject} {} {place} {confirm}", kind(by_headers)));
+                let verb = match place {
+                    0 => Verb::Unbind(Box::new(queue_binding(queue, subject, by_headers))),
+                    1 => Verb::Unbind(Box::new(exchange_binding(subject))),
+                    _ => Verb::DeleteExchange { exchange: Name::from(subject), if_unused: false },
+                };
+                self.ask(out, Verb::Define(vec![verb]), Some(confirm));
             }
-            Operate::LookUp { queue, confirm } => line(out, format_args!("look {queue} {confirm}")),
+            Operate::LookUp { queue, confirm } => {
+                self.ask(out, Verb::LookUpQueue { queue: Name::from(queue) }, Some(confirm));
+            }
         }
     }
 
     fn disconnect(&mut self, out: &mut Vec<u8>, disconnect: &Disconnect<'_>) {
-        line(out, format_args!("confirm {}", disconnect.confirm));
+        for call in self.calls.clone() {
+            self.send(out, Verb::Forget { call });
+        }
+        self.ask(out, Verb::Sync, Some(disconnect.confirm));
+        self.answers.back_mut().into_iter().for_each(|awaited| awaited.is_last = true);
+    }
+
+    fn text_of(&self, bytes: &[u8]) -> String {
+        match tickets(bytes).next() {
+            Some(ticket) => format!("ticket {ticket}"),
+            None => self.last.clone(),
+        }
     }
 
     fn read(&mut self, input: &[u8]) -> Result<Option<(usize, Event)>, String> {
-        if let Some(fault) = self.board.take_fault() {
-            return Err(fault);
+        if let Some(event) = self.events.pop_front() {
+            return Ok(Some((0, event)));
         }
-        let Some(len) = input.first_chunk().map(|len| 4 + u32::from_le_bytes(*len) as usize) else {
-            return Ok(None);
-        };
-        let Some(bytes) = input.get(..len) else { return Ok(None) };
-        let mut frames = Frames::default();
-        frames.push(bytes);
-        let event = match frames.next_by(header_reader)? {
-            None => return Err(String::from("a frame that is none")),
-            Some(Incoming::Message(message)) => Event::Delivered(self.delivered(message)),
-            Some(Incoming::Confirmed(number)) => Event::Confirmed(Confirmed {
-                name: Some(format!("r{number}")),
-                level: None,
-                count: self.board.take_count(number),
-            }),
-            Some(Incoming::Cancelled(subscription)) => {
-                return Err(format!("subscription {subscription} ends, whose queue stays"));
+        let Some(bytes) = input.get(..TICKET_BYTES) else { return Ok(None) };
+        let incoming = tickets(bytes).next().and_then(|ticket| self.pipe.take_kept(ticket));
+        match incoming.ok_or("a ticket stands for nothing")? {
+            Incoming::Message(message) => self.take_message(&message)?,
+            Incoming::Answer { command, outcome } => self.take_answer(command, outcome)?,
+            Incoming::Ended { subscription, reason } => {
+                return Err(format!("subscription {subscription} ends, whose queue stays: {reason}"));
             }
-            Some(Incoming::Cut(reason)) => {
-                Event::Refused { message: complaint(&reason), text: reason.into_bytes() }
+            Incoming::Cut(reason) => {
+                let text = reason.to_string();
+                let message = complaint(&text);
+                return Ok(Some((TICKET_BYTES, Event::Refused { message, text: text.into_bytes() })));
             }
-        };
-        Ok(Some((len, event)))
+        }
+        let event = self.events.pop_front().unwrap_or(Event::Nothing);
+        Ok(Some((TICKET_BYTES, event)))
     }
 }
 
-/// The type of a route's own exchange.
-fn kind(by_headers: bool) -> &'static str {
-    if by_headers { "headers" } else { "topic" }
+/// A message as the core's client sends it.
+fn message(number: usize, body: &[u8], outgoing: &Outgoing<'_>) -> OutgoingMessage {
+    let mut message = OutgoingMessage::new(body.to_vec()).persistent(outgoing.is_persistent);
+    message.properties.priority = outgoing.priority;
+    message.properties.expiration_ms = outgoing.expiration_ms.and_then(|ms| u32::try_from(ms).ok());
+    if outgoing.has_headers {
+        message = message.header(b"n", number.to_string().as_bytes());
+    }
+    if let Some(first) = outgoing.once {
+        message = message.with(Property::MessageId, shared_name(first).as_bytes());
+    }
+    message
 }
 
-fn line(out: &mut Vec<u8>, words: std::fmt::Arguments<'_>) {
-    out.extend_from_slice(format!("{words}\n").as_bytes());
+/// Binds a queue, with an argument, to an exchange of its own, and that to the topic exchange.
+fn route(queue: &str, subject: &str, by_headers: bool) -> Vec<Verb> {
+    let settings = Settings { is_durable: true, ..Settings::default() };
+    let kind = if by_headers { ExchangeKind::Headers } else { ExchangeKind::Topic };
+    vec![
+        Verb::DeclareExchange { exchange: Name::from(subject), kind, settings },
+        Verb::Bind(Box::new(exchange_binding(subject))),
+        Verb::Bind(Box::new(queue_binding(queue, subject, by_headers))),
+    ]
+}
+
+/// The binding of a route's exchange to the topic exchange.
+fn exchange_binding(subject: &str) -> Bind {
+    Bind {
+        source: Name::new(TOPIC_EXCHANGE),
+        key: key(subject),
+        arguments: Arguments::NONE,
+        target: BindTarget::Exchange(Name::from(subject)),
+    }
+}
+
+/// The binding of a queue to its route's exchange; a headers exchange then requires the header `n`.
+fn queue_binding(queue: &str, subject: &str, by_headers: bool) -> Bind {
+    let arguments = match by_headers {
+        true => Arguments::new([(Name::from("n"), Value::Null)]),
+        false => Arguments::new([(Name::from("of"), Value::text(b"an operator"))]),
+    };
+    Bind {
+        source: Name::from(subject),
+        key: key("#"),
+        arguments,
+        target: BindTarget::Queue(Name::from(queue)),
+    }
+}
+
+fn key(text: &str) -> BindingKey {
+    BindingKey::new(Syntax::Amqp, text.as_bytes())
 }
 
 fn text(bytes: &[u8]) -> String {

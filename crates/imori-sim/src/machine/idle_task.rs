@@ -5,11 +5,12 @@ use std::rc::Rc;
 use std::task::Poll;
 
 use imori_core::id::ConnectionId;
+use imori_core::internal;
 use imori_core::time::Time;
 use imori_server::turn::{Host, Transport};
 use imori_testkit::toy;
 
-use super::internal::Internal;
+use super::command_pipe::CommandPipe;
 use super::network::Network;
 
 /// A connection, as its cell keeps it.
@@ -24,7 +25,7 @@ pub(crate) struct Task {
 pub(crate) enum Served {
     Product(Box<imori_server::turn::Task>),
     Toy(Box<imori_server::turn::Task<toy::Connection>>),
-    Internal(Box<imori_server::turn::Task<Internal>>),
+    Internal(Box<imori_server::turn::Task<internal::Connection<CommandPipe>>>),
 }
 
 impl Served {

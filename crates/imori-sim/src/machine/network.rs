@@ -5,10 +5,11 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::task::Poll;
 
+use imori_core::internal::TICKET_BYTES;
 use imori_core::time::Time;
 use imori_server::config;
 
-use super::board::Board;
+use super::command_pipe::CommandPipe;
 use crate::random::Random;
 
 /// The protocol of a transport.
@@ -18,8 +19,8 @@ pub(crate) enum Spoken {
     Product(config::Spoken),
     /// The toy protocol of the test kit, which has channels.
     Toy,
-    /// The core's internal client, without a socket; its board carries what frames do not.
-    Internal(Arc<Board>),
+    /// The core's internal client. Bytes stand for its commands, and tickets for what it is sent.
+    Internal(Arc<CommandPipe>),
 }
 
 impl From<config::Spoken> for Spoken {
@@ -107,11 +108,12 @@ impl Network {
         if pipe.is_reset || pipe.server_closed {
             return Write::Broken;
         }
-        let room = pipe.window.saturating_sub(pipe.to_client.len()).min(bytes.len());
+        let unit = pipe.unit();
+        let room = pipe.window.saturating_sub(pipe.to_client.len()).min(bytes.len()) / unit;
         if room == 0 {
             return Write::WouldBlock;
         }
-        let len = if random.chance(3, 4) { room } else { random.between(1, room) };
+        let len = unit * if random.chance(3, 4) { room } else { random.between(1, room) };
         pipe.to_client.extend(bytes.iter().take(len));
         Write::Bytes(len)
     }
@@ -139,7 +141,12 @@ impl Pipe {
 
     /// Whether a write would make progress or fail.
     pub(crate) fn is_writable(&self) -> bool {
-        self.is_reset || self.to_client.len() < self.window
+        self.is_reset || self.to_client.len() + self.unit() <= self.window
+    }
+
+    /// The bytes that are written together: a ticket, or one.
+    fn unit(&self) -> usize {
+        if matches!(self.spoken, Spoken::Internal(_)) { TICKET_BYTES } else { 1 }
     }
 
     /// Whether a read would return bytes, the end or an error.

@@ -34,7 +34,6 @@ use imori_store::segment::Segments;
 use imori_store::settings::Settings as JournalSettings;
 use imori_testkit::toy;
 
-use super::board::PARKED_BYTES_MAX;
 use super::idle_task::Task;
 use super::lock::Locks;
 use super::network::Network;
@@ -60,6 +59,10 @@ const LAME_DUCK: Duration = Duration::from_millis(50);
 
 /// The most channels of a connection.
 pub(crate) const CHANNELS_MAX: usize = 4;
+
+/// Bytes of frames that a connection may park. They count towards the memory alarm, and those of
+/// all clients together stay well below its mark.
+pub(crate) const PARKED_BYTES_MAX: usize = 1_500;
 
 /// Numbers for the toy protocol that no protocol of the server has.
 const TOY_ORIGINS: Origins = Origins::new(100, 1);

@@ -18,7 +18,7 @@ use crate::client::{
 };
 use crate::journal::{Definitions, Device, Store};
 use crate::machine::STORE_THREADS;
-use crate::machine::{Board, CHANNELS_MAX, Shared, Spoken};
+use crate::machine::{CHANNELS_MAX, CommandPipe, Shared, Spoken};
 use crate::model::Model;
 use crate::planted::Bug;
 use crate::random::Random;
@@ -143,11 +143,11 @@ impl Simulation {
 
     /// Connects an internal client of the broker.
     fn connect_inside(&mut self, actions: usize) {
-        let board = Arc::new(Board::new(self.shared.bug));
-        let connection = self.open(Spoken::Internal(Arc::clone(&board)));
+        let commands = Arc::new(CommandPipe::new(self.shared.bug));
+        let connection = self.open(Spoken::Internal(Arc::clone(&commands)));
         let session = self.model.begin_session(connection.pipe);
         let may_be_refused = self.model.queues.iter().any(|queue| queue.refuses);
-        let protocol = Box::new(InternalClient::new(board, may_be_refused));
+        let protocol = Box::new(InternalClient::new(commands, may_be_refused));
         self.begin(Client::new(session, connection, protocol, actions));
     }
 

@@ -1,0 +1,105 @@
+//! The messages of a subscription or a consumer, and its end.
+
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+use imori_core::internal::{IncomingMessage, SubscriptionEnd};
+use tokio::sync::mpsc;
+
+use super::client::Handle;
+use crate::pipe::{Item, Waiting};
+
+/// Receives the messages of a subscription or a consumer.
+///
+/// Dropping it ends the subscription at once. Messages that a consumer was given and that were not received go back to
+/// their queue, not as failures.
+#[derive(Debug)]
+pub struct Subscription {
+    pub(super) handle: Arc<Handle>,
+    pub(super) number: u64,
+    pub(super) items: mpsc::UnboundedReceiver<Item>,
+    pub(super) waiting: Arc<Waiting>,
+    pub(super) granting: Option<Granting>,
+    pub(super) end: Option<SubscriptionEnd>,
+}
+
+/// The credit of a consumer that does not settle: its receiver grants more as it takes messages.
+#[derive(Debug)]
+pub(super) struct Granting {
+    pub(super) credit: u32,
+    /// Messages taken so far, as a serial number.
+    pub(super) taken: u32,
+    /// Messages taken at the last grant.
+    pub(super) granted_at: u32,
+}
+
+impl Subscription {
+    /// Receives the next message.
+    ///
+    /// # Errors
+    /// The reason why there are no more, from then on.
+    pub async fn recv(&mut self) -> Result<IncomingMessage, SubscriptionEnd> {
+        std::future::poll_fn(|cx| self.poll_recv(cx)).await
+    }
+
+    /// Receives the next message, as [`Subscription::recv`] does, for a stream.
+    pub fn poll_recv(&mut self, cx: &mut Context<'_>) -> Poll<Result<IncomingMessage, SubscriptionEnd>> {
+        if let Some(reason) = &self.end {
+            return Poll::Ready(Err(reason.clone()));
+        }
+        let item = ready!(self.items.poll_recv(cx));
+        Poll::Ready(self.take(item))
+    }
+
+    /// Receives a message that is there already; `None` if there is none.
+    ///
+    /// # Errors
+    /// As [`Subscription::recv`].
+    pub fn try_recv(&mut self) -> Result<Option<IncomingMessage>, SubscriptionEnd> {
+        if let Some(reason) = &self.end {
+            return Err(reason.clone());
+        }
+        match self.items.try_recv() {
+            Ok(item) => self.take(Some(item)).map(Some),
+            Err(mpsc::error::TryRecvError::Empty) => Ok(None),
+            Err(mpsc::error::TryRecvError::Disconnected) => self.take(None).map(Some),
+        }
+    }
+
+    fn take(&mut self, item: Option<Item>) -> Result<IncomingMessage, SubscriptionEnd> {
+        let mut ended = |reason: SubscriptionEnd| Err(self.end.insert(reason).clone());
+        match item {
+            Some(Ok(message)) => {
+                self.waiting.took(&message);
+                self.handle.pipe.has_room(self.number);
+                self.grant();
+                Ok(message)
+            }
+            Some(Err(reason)) => ended(reason),
+            None => ended(self.handle.pipe.end_reason()),
+        }
+    }
+
+    /// Grants more credit once half of it is used.
+    fn grant(&mut self) {
+        let Some(granting) = &mut self.granting else { return };
+        granting.taken = granting.taken.wrapping_add(1);
+        if granting.taken.wrapping_sub(granting.granted_at) >= granting.credit.div_ceil(2) {
+            granting.granted_at = granting.taken;
+            self.handle.pipe.grant(self.number, granting.taken, granting.credit);
+        }
+    }
+}
+
+impl Drop for Subscription {
+    fn drop(&mut self) {
+        self.items.close();
+        let mut unseen = Vec::new();
+        while let Ok(item) = self.items.try_recv() {
+            unseen.extend(item.ok().filter(|message| message.settles).map(|message| message.number));
+        }
+        if self.end.is_none() {
+            self.handle.pipe.unsubscribe(self.number, unseen);
+        }
+    }
+}
