@@ -14,7 +14,15 @@ use crate::link::End;
 use crate::protocol_error::{Failure, ProtocolError};
 use crate::session::session_of;
 
-/// Takes over the windows and credit in a client's flow.
+/// Takes over the window of the session in a client's flow. It counts when the frame arrives: a flow that is parked
+/// with its link would undo the window of a later one.
+pub(crate) fn session_window<W: World>(client: &Client, world: &W, channel: u16, flow: &Flow<'_>) {
+    // AMQP 1.0, 2.5.6. Until the client knows the broker's numbers, they start at 0.
+    let end = flow.next_incoming_id.unwrap_or_default().wrapping_add(flow.incoming_window);
+    broker::grant_frames(world, &client.actor(), session_of(channel), end);
+}
+
+/// Takes over the credit in a client's flow, and answers it.
 pub(crate) fn flow<W: World>(
     client: &mut Client,
     world: &W,
@@ -23,9 +31,6 @@ pub(crate) fn flow<W: World>(
     budget: &mut Budget,
 ) -> Result<(), Failure> {
     budget.spend(1, 0, None);
-    // AMQP 1.0, 2.5.6. Until the client knows the broker's numbers, they start at 0.
-    let end = flow.next_incoming_id.unwrap_or_default().wrapping_add(flow.incoming_window);
-    broker::grant_frames(world, &client.actor(), session_of(channel), end);
     let Some(handle) = flow.handle else {
         if flow.echo {
             send(client, world, channel, Flow::default());

@@ -13,7 +13,7 @@ use crate::codec::frame::{Frame, FrameKind, push_frame};
 use crate::commands::attach::attach;
 use crate::commands::detach::detach;
 use crate::commands::disposition::disposition;
-use crate::commands::flow::flow;
+use crate::commands::flow::{flow, session_window};
 use crate::commands::session;
 use crate::commands::transfer::{Gathered, gather, publish};
 use crate::protocol_error::{Failure, ProtocolError};
@@ -81,6 +81,7 @@ impl Connection {
             Performative::Disposition(_) => true,
             // The `attach` of the link may be parked.
             Performative::Flow(flow) => {
+                session_window(&self.client, world, channel, flow);
                 flow.handle.is_none_or(|handle| self.client.has_link((channel, handle)))
             }
             _ => false,
