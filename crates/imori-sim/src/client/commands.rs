@@ -49,7 +49,7 @@ impl Client {
     pub(super) fn send_bytes(&self, shared: &Shared, bytes: &[u8]) {
         shared.trace.note_bytes(bytes);
         shared.trace.note(&[self.session as u64], || {
-            let text = self.protocol.text_of(bytes).chars().take(160).collect::<String>();
+            let text = self.protocol.text_of(bytes).chars().take(1_600).collect::<String>();
             format!("session {} sends {text}", self.session)
         });
         let instead = read_instead(shared.bug, bytes);

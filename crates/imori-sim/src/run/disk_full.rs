@@ -80,7 +80,10 @@ impl Simulation {
     /// Looks at the room when nothing else can happen. After some looks in vain, others free their
     /// space.
     pub(crate) fn look_in_vain(&mut self) {
-        self.disk_full.looks += 1;
+        let used = self.shared.log.borrow().device.used_bytes().expect("the simulated disk has a size");
+        // A checkpoint that has freed files since the last look has yet to show.
+        let is_in_vain = std::mem::replace(&mut self.disk_full.used_bytes, used) <= used;
+        self.disk_full.looks += usize::from(is_in_vain);
         self.shared.gives_up.set(self.disk_full.looks > LOOKS_OF_PAGER);
         let is_taken = self.shared.log.borrow().device.room_bytes() < u64::MAX;
         if self.disk_full.looks == LOOKS_MAX && is_taken {
@@ -201,8 +204,8 @@ impl Simulation {
                 if has_credit && !is_apart && waiting.iter().any(|waiting| is_it(&waiting)) {
                     shared.violate(Property::Room, || {
                         format!(
-                            "`{name}` has messages for session {}, which has to wait for room",
-                            client.session
+                            "`{name}` has messages for `{}` of session {}, which has to wait for room",
+                            own.id, client.session
                         )
                     });
                 }

@@ -64,6 +64,8 @@ pub(crate) struct DiskFull {
     pub(crate) looked_at: Time,
     /// Looks in vain since publishers began to wait.
     pub(crate) looks: usize,
+    /// The bytes in use at the last of them.
+    pub(crate) used_bytes: u64,
     /// When other users freed all their space while publishers waited.
     pub(crate) ended_at: Option<Time>,
 }
