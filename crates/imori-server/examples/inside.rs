@@ -7,6 +7,8 @@
 //! cargo run --profile dist -p imori-server --example inside
 //! ```
 
+#![expect(clippy::print_stdout, reason = "the output is what it is for")]
+
 use std::error::Error;
 use std::fs;
 use std::io::{Read, Write};
@@ -144,7 +146,8 @@ fn calls_inside(clients: InternalClients) -> Outcome<()> {
             }
         });
         let left = Arc::new(AtomicUsize::new(OPERATIONS));
-        let callers = (0..IN_FLIGHT).map(|_| tokio::spawn(call_until_none_is_left(client.clone(), Arc::clone(&left))));
+        let callers =
+            (0..IN_FLIGHT).map(|_| tokio::spawn(call_until_none_is_left(client.clone(), Arc::clone(&left))));
         for caller in callers.collect::<Vec<_>>() {
             caller.await??;
         }
@@ -167,8 +170,8 @@ fn publishes_inside(clients: InternalClients) -> Outcome<()> {
         let settings = QueueSettings { is_durable: true, ..QueueSettings::default() };
         client.declare_queue(b"inside", settings, false).await?;
         let left = Arc::new(AtomicUsize::new(OPERATIONS));
-        let publishers =
-            (0..IN_FLIGHT).map(|_| tokio::spawn(publish_until_none_is_left(client.clone(), Arc::clone(&left))));
+        let publishers = (0..IN_FLIGHT)
+            .map(|_| tokio::spawn(publish_until_none_is_left(client.clone(), Arc::clone(&left))));
         for publisher in publishers.collect::<Vec<_>>() {
             publisher.await??;
         }
@@ -236,7 +239,10 @@ impl Socket {
 }
 
 fn push_pub(out: &mut Vec<u8>, subject: &str, reply: &str) {
-    out.extend_from_slice(format!("PUB {subject} {reply}{}{}\r\n", if reply.is_empty() { "" } else { " " }, BODY.len()).as_bytes());
+    out.extend_from_slice(
+        format!("PUB {subject} {reply}{}{}\r\n", if reply.is_empty() { "" } else { " " }, BODY.len())
+            .as_bytes(),
+    );
     out.extend_from_slice(&BODY);
     out.extend_from_slice(b"\r\n");
 }
@@ -249,14 +255,15 @@ fn calls_over_nats(address: SocketAddr) -> Outcome<()> {
     }
     service.unread.clear();
     let mut to_close = service.stream.try_clone()?;
-    let serving = thread::Builder::new().name(String::from("client-service")).spawn(move || -> Outcome<()> {
-        loop {
-            service.read_more()?;
-            let mut out = Vec::new();
-            service.messages().iter().for_each(|reply| push_pub(&mut out, reply, ""));
-            service.stream.write_all(&out)?;
-        }
-    })?;
+    let serving =
+        thread::Builder::new().name(String::from("client-service")).spawn(move || -> Outcome<()> {
+            loop {
+                service.read_more()?;
+                let mut out = Vec::new();
+                service.messages().iter().for_each(|reply| push_pub(&mut out, reply, ""));
+                service.stream.write_all(&out)?;
+            }
+        })?;
     on_thread(|| {
         let mut requester = Socket::connect(address)?;
         requester.stream.write_all(b"CONNECT {\"verbose\":false}\r\nSUB _INBOX.me.* 1\r\n")?;
@@ -318,7 +325,11 @@ fn publishes_over_amqp(address: SocketAddr) -> Outcome<()> {
             }
             socket.unread.drain(..at);
         }
-        push_method(&mut out, 1, &imori_amqp091::codec::methods::queue::Purge { queue: "outside", no_wait: false });
+        push_method(
+            &mut out,
+            1,
+            &imori_amqp091::codec::methods::queue::Purge { queue: "outside", no_wait: false },
+        );
         socket.stream.write_all(&out)?;
         socket.read_more()
     })

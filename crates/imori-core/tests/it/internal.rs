@@ -469,8 +469,7 @@ fn its_publishes_wait_for_memory_and_other_commands_pass_them() {
     client.run(Verb::Forget { call: given_up });
     // With too much of it parked, no further command is read.
     let next = client.publish(&to_queue("q"), OutgoingMessage::new(vec![7; PARKED_BYTES_MAX]));
-    assert_eq!(next, Next::More { frame_bytes: None });
-    assert_eq!(client.run(Verb::Sync).1, Next::Parked);
+    assert_eq!(next, Next::Parked);
     world.set_alarmed(false);
     client.alarm_ended();
     assert_eq!(client.published(), [1, 1, 1], "the call was given up");
@@ -494,16 +493,14 @@ fn an_answer_tells_its_command_and_level() {
 #[test]
 fn a_durable_publish_is_answered_when_its_record_is_durable() {
     let world = world();
+    world.hold_disk();
     let client = Inside::new(&world);
     let settings = QueueSettings { is_durable: true, ..QueueSettings::default() };
     client.run(declare("safe", settings));
     assert!(client.read().is_empty(), "the declaration waits for the journal");
     client.publish(&to_queue("safe"), OutgoingMessage::new("m").persistent(true));
-    let wakes = world.with_outbound(client.id, |outbound| {
-        let lsn = world.appended();
-        outbound.confirmed(imori_core::confirm::Progress { written: lsn, synced: lsn })
-    });
-    assert!(wakes.is_some());
+    assert!(client.read().is_empty(), "and so does the publish");
+    world.sync_disk();
     let heard = client.read();
     let [
         Incoming::Answer { outcome: Ok(Done::Declared { .. }), .. },
