@@ -77,16 +77,18 @@ impl Progress {
     }
 }
 
-/// The journal positions that a confirm waits for, and the level that it then promises. The default
-/// waits for nothing.
+/// A ticket for an answer that promises safety: what the journal has to reach first, and the level that is then
+/// promised. The default waits for nothing.
+///
+/// What it waits for is private: a verb gets tickets from its [`World`](crate::world::World) or from the records that
+/// it has appended, joins them, and hands the result to the outbound half, which asks whether it is reached.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub struct Confirm {
     /// The journal must be written up to here.
-    pub written: Lsn,
+    written: Lsn,
     /// The journal must be durable up to here.
-    pub synced: Lsn,
-    /// The lowest level among the queues that have the message.
-    pub level: Level,
+    synced: Lsn,
+    level: Level,
 }
 
 impl Confirm {
@@ -102,6 +104,19 @@ impl Confirm {
             Level::Disk => (lsn, lsn),
         };
         Confirm { written, synced, level }
+    }
+
+    /// The lowest level among the queues that have the message.
+    #[inline]
+    #[must_use]
+    pub fn level(&self) -> Level {
+        self.level
+    }
+
+    /// Waits for the same, and promises this level.
+    #[must_use]
+    pub fn promising(self, level: Level) -> Confirm {
+        Confirm { level, ..self }
     }
 
     /// Waits for both and promises the lower level, for one message in several queues.
@@ -120,10 +135,17 @@ impl Confirm {
         }
     }
 
-    /// Whether the journal has reached both positions.
+    /// Whether the journal has got far enough.
+    #[inline]
     #[must_use]
     pub fn is_reached(&self, progress: Progress) -> bool {
         self.written <= progress.written && self.synced <= progress.synced
+    }
+
+    /// Whether the journal has made enough durable, so that at most a write is awaited.
+    #[inline]
+    pub(crate) fn is_synced(&self, progress: Progress) -> bool {
+        self.synced <= progress.synced
     }
 }
 
@@ -144,7 +166,7 @@ mod tests {
             (Confirm::NOW.after(disk), Level::Memory, progress(5, 5), Some(progress(5, 4))),
             (disk.after(os), Level::Disk, progress(7, 5), Some(progress(6, 6))),
         ] {
-            assert_eq!(confirm.level, level, "{confirm:?}");
+            assert_eq!(confirm.level(), level, "{confirm:?}");
             assert!(confirm.is_reached(reached), "{confirm:?} {reached:?}");
             assert!(not_yet.is_none_or(|progress| !confirm.is_reached(progress)), "{confirm:?}");
         }

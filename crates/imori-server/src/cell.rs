@@ -17,7 +17,7 @@ use std::time::Duration;
 use arc_swap::{ArcSwap, Cache};
 use imori_core::authorize::{Actor, Refusal};
 use imori_core::broker::queue_woken;
-use imori_core::confirm::Lsn;
+use imori_core::confirm::{Confirm, Level, Lsn};
 use imori_core::id::{ConnectionId, QueueId, VhostId};
 use imori_core::login::{Login, SCRAM_BYTES, ScramParameters, Verification};
 use imori_core::memory::Gauge;
@@ -67,6 +67,8 @@ pub(crate) struct Cell {
     router: RefCell<Router>,
     timers: RefCell<BinaryHeap<Reverse<(Time, QueueId)>>>,
     timer_set: Arc<Notify>,
+    /// The last record that this cell has appended.
+    last_own: Slot<Lsn>,
 }
 
 thread_local! {
@@ -100,6 +102,7 @@ impl Cell {
             router: RefCell::new(Router::default()),
             timers: RefCell::new(BinaryHeap::new()),
             timer_set: Arc::new(Notify::new()),
+            last_own: Slot::default(),
             shared,
         }
     }
@@ -201,6 +204,16 @@ impl Cell {
         if self.was_alarmed.replace(is_alarmed) != is_alarmed {
             self.shared.alarm.send_if_modified(|told| std::mem::replace(told, is_alarmed) != is_alarmed);
         }
+    }
+
+    /// Notes the last record of this cell, and makes publishers wait if the disk is behind.
+    fn note_appended(&self, appended: Appended) -> Appended {
+        // A record that the journal refused holds up no answer but its own.
+        if appended.through != Lsn::NEVER {
+            self.last_own.set(appended.through);
+        }
+        self.check_journal();
+        appended
     }
 
     /// Makes publishers of persistent messages wait if the disk is behind.
@@ -413,19 +426,23 @@ impl World for Cell {
     }
 
     fn append(&self, records: Vec<NewRecord>) -> Appended {
-        let appended = self.shared.journal.append(records);
-        self.check_journal();
-        appended
+        self.note_appended(self.shared.journal.append(records))
     }
 
     fn append_group(&self, records: Vec<NewRecord>) -> Appended {
-        let appended = self.shared.journal.append_group(records);
-        self.check_journal();
-        appended
+        self.note_appended(self.shared.journal.append_group(records))
     }
 
-    fn appended(&self) -> Lsn {
-        self.shared.journal.appended()
+    #[inline]
+    fn confirm_own(&self, level: Level) -> Confirm {
+        match self.shared.journal.appended() {
+            Lsn::NEVER => Confirm::of(level, Lsn::NEVER),
+            _ => Confirm::of(level, self.last_own.get()),
+        }
+    }
+
+    fn confirm_all(&self, level: Level) -> Confirm {
+        Confirm::of(level, self.shared.journal.appended())
     }
 
     fn group_bytes_max(&self) -> usize {

@@ -473,9 +473,9 @@ impl Connection {
     #[inline]
     fn give_receipt<W: World>(&mut self, world: &W, receipt: &[u8], confirm: Confirm, kind: ReceiptKind) {
         if !self.has_parked() {
-            let write = |out: &mut Vec<u8>| push_receipt(out, receipt, kind, confirm.level);
+            let write = |out: &mut Vec<u8>| push_receipt(out, receipt, kind, confirm.level());
             world.with_outbound(self.client.connection, |outbound| match kind.promises() {
-                true => outbound.promise(SESSION, confirm, confirm.level, write),
+                true => outbound.promise(SESSION, confirm, confirm.level(), write),
                 false => outbound.answer(SESSION, confirm, write),
             });
         } else {
@@ -559,7 +559,7 @@ impl Connection {
         world.with_outbound(self.client.connection, |outbound| {
             let confirm = self.client.unconfirmed;
             outbound.answer(SESSION, confirm, |out| {
-                push_receipt(out, receipt, ReceiptKind::Plain, confirm.level);
+                push_receipt(out, receipt, ReceiptKind::Plain, confirm.level());
             });
         });
     }

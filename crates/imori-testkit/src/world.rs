@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use imori_core::authorize::Identity;
 use imori_core::broker::{self, Actor, page_failed, queue_woken};
-use imori_core::confirm::{Lsn, Progress};
+use imori_core::confirm::{Confirm, Level, Lsn, Progress};
 use imori_core::id::{ConnectionId, QueueId, VhostId};
 use imori_core::limits::RECORD_SLACK_BYTES;
 use imori_core::login::{Credentials, Login, SCRAM_BYTES, ScramParameters, Verdict, Verification};
@@ -296,6 +296,11 @@ impl TestWorld {
 
     // ---- Inspection.
 
+    /// The number of the last record.
+    pub fn appended(&self) -> Lsn {
+        self.appended.get()
+    }
+
     /// The value of a counter.
     pub fn counted(&self, counter: Counter) -> usize {
         self.counts[counter as usize].get()
@@ -482,8 +487,12 @@ impl World for TestWorld {
         Appended { through: self.appended.get(), ..appended }
     }
 
-    fn appended(&self) -> Lsn {
-        self.appended.get()
+    fn confirm_own(&self, level: Level) -> Confirm {
+        Confirm::of(level, self.appended.get())
+    }
+
+    fn confirm_all(&self, level: Level) -> Confirm {
+        Confirm::of(level, self.appended.get())
     }
 
     fn group_bytes_max(&self) -> usize {

@@ -46,7 +46,8 @@ pub(crate) fn answer<W: World>(
             continue;
         }
         let confirm = run.iter().map(|report| report.confirm).reduce(Confirm::and).unwrap_or(Confirm::NOW);
-        world
-            .with_outbound(connection, |outbound| outbound.confirm(session, numbers, confirm, confirm.level));
+        world.with_outbound(connection, |outbound| {
+            outbound.confirm(session, numbers, confirm, confirm.level());
+        });
     }
 }

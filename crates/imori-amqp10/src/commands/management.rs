@@ -2,7 +2,7 @@
 
 use imori_core::authorize::{Actor, Identity};
 use imori_core::broker;
-use imori_core::confirm::{Confirm, Level};
+use imori_core::confirm::Level;
 use imori_core::id::ReaderId;
 use imori_core::message::Publication;
 use imori_core::name::Name;
@@ -51,7 +51,7 @@ pub(super) fn manage<W: World>(
         Answer::Now(response) => response,
         Answer::OnDisk(response) => {
             // The response leaves once a crash cannot undo the change it reports.
-            let confirm = Confirm::of(Level::Disk, world.appended());
+            let confirm = world.confirm_all(Level::Disk);
             world.with_outbound(client.connection, |outbound| {
                 outbound.answer(session_of(channel), confirm, |_| ());
                 outbound.start_after_answers(reader);

@@ -369,7 +369,7 @@ pub(crate) fn publish<W: World>(
                 let state = client.sessions.get_mut(&channel);
                 let number = state.map_or(0, |state| state.number(id));
                 world.with_outbound(client.connection, |outbound| {
-                    outbound.confirm(session, number..=number, report.confirm, report.confirm.level);
+                    outbound.confirm(session, number..=number, report.confirm, report.confirm.level());
                 });
             }
         }

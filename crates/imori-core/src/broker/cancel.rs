@@ -35,5 +35,5 @@ pub fn cancel_delayed<W: World>(
     });
     let (count, level) = cancelled.ok_or_else(|| BrokerError::NoQueue(Name::new(queue)))?;
     // The records of this change are among those appended so far.
-    Ok((count, Confirm::of(level, world.appended())))
+    Ok((count, world.confirm_own(level)))
 }

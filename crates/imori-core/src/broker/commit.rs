@@ -83,8 +83,8 @@ pub fn commit<W: World>(world: &W, actor: &Actor<'_>, steps: &[Step]) -> Result<
     publish_dead_letters(world, actor.vhost, dead);
     let mut confirm = applied.confirm;
     if let Some(level) = applied.settle_level {
-        // Moves caused by settling have their own records, which are among those appended so far.
-        confirm = confirm.after(Confirm::of(level, world.appended()));
+        // Moves caused by settling have their own records.
+        confirm = confirm.after(world.confirm_own(level));
     }
     let messages = applied.reports;
     let receivers = messages.iter().map(|report| report.receivers).sum();
@@ -353,7 +353,7 @@ fn confirm_of_all(plans: &[LockedPlan], settle_level: Option<Level>, through: Ls
     let level = new.or(settle_level).unwrap_or_default();
     let confirm = match through {
         Lsn::NONE => Confirm::NOW,
-        through => Confirm { level, ..Confirm::of(wait.unwrap_or_default(), through) },
+        through => Confirm::of(wait.unwrap_or_default(), through).promising(level),
     };
     match plans.iter().filter_map(|plan| plan.earlier).reduce(Confirm::and) {
         Some(earlier) if new.is_some() => confirm.and(earlier),

@@ -89,5 +89,5 @@ pub fn take<W: World>(
         (messages, queue.ready_len() > 0 && !queue.has_front(), level)
     });
     let (messages, is_on_disk, level) = taken.ok_or_else(|| BrokerError::NoQueue(Name::new(name)))?;
-    Ok(TakeReport { messages, is_on_disk, confirm: Confirm::of(level, world.appended()) })
+    Ok(TakeReport { messages, is_on_disk, confirm: world.confirm_own(level) })
 }

@@ -23,6 +23,5 @@ pub fn purge<W: World>(world: &W, actor: &Actor<'_>, name: &[u8]) -> Result<(usi
     });
     let (count, level) = purged.ok_or_else(|| BrokerError::NoQueue(Name::new(name)))?;
     world.changed(actor, Change::Purge, &Object::Queue(name));
-    // The records of this change are among those appended so far.
-    Ok((count, Confirm::of(level, world.appended())))
+    Ok((count, world.confirm_own(level)))
 }

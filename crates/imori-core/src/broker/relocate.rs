@@ -75,7 +75,7 @@ pub fn relocate<W: World>(
         Relocation { source, waiting, message: &message, deaths: deaths.as_ref(), route: &route };
     let Some((lsn, effects)) = relocation.apply(world)? else { return Ok(None) };
     relocation.tell(world, actor, lsn, effects);
-    Ok(Some(Confirm::of(Level::Disk, world.appended())))
+    Ok(Some(world.confirm_own(Level::Disk)))
 }
 
 /// A message that moves from one queue to others.

@@ -69,7 +69,7 @@ pub fn settle<W: World>(
         world.with_outbound(actor.connection, |outbound| outbound.settle_only(session, numbers, outcome));
     if let Some(only) = only.flatten() {
         let level = settle_in_queue(world, actor.connection, only, outcome);
-        let confirm = Confirm::of(level, world.appended());
+        let confirm = world.confirm_own(level);
         return Ok(SettleReport { settled: 1, has_more: false, confirm });
     }
     let Settled { deliveries, has_more, wakes } = world
@@ -82,8 +82,7 @@ pub fn settle<W: World>(
     }
     let settled = deliveries.len();
     let level = settle_in_queues(world, actor.connection, deliveries, wakes, outcome);
-    // The records of this change, and of moves that it caused, are among those appended so far.
-    Ok(SettleReport { settled, has_more, confirm: Confirm::of(level, world.appended()) })
+    Ok(SettleReport { settled, has_more, confirm: world.confirm_own(level) })
 }
 
 /// Replaces the annotations of unsettled messages before they are settled, for the deliveries that

@@ -105,8 +105,8 @@ fn bind<W: World>(
         }
         Ok(match definition {
             Some(binding) if is_new => Confirm::of(Level::Disk, define(world, &Definition::Binding(binding))),
-            // The binding may exist but not be durable yet, so wait for all records so far.
-            Some(_) => Confirm::of(Level::Disk, world.appended()),
+            // Another client's binding may not be durable yet.
+            Some(_) => world.confirm_all(Level::Disk),
             None => Confirm::NOW,
         })
     })
@@ -132,8 +132,12 @@ fn unbind<W: World>(
             define(world, &Definition::BindingGone(binding));
         }
         record_auto_deleted(world, actor.vhost, removal.auto_deleted);
-        // The binding may be gone but not durably yet, so wait for all records so far.
-        Ok(if is_kept { Confirm::of(Level::Disk, world.appended()) } else { Confirm::NOW })
+        Ok(match is_kept {
+            false => Confirm::NOW,
+            true if removal.was_there => world.confirm_own(Level::Disk),
+            // Another client may have removed it, and not durably yet.
+            true => world.confirm_all(Level::Disk),
+        })
     })
 }
 

@@ -205,12 +205,11 @@ pub fn declare_exchange<W: World>(
         if is_new {
             world.changed(actor, Change::Declare, &object);
         }
-        let lsn = match definition.filter(|_| is_new) {
-            Some(definition) => define(world, &definition),
-            // The exchange may exist but not be durable yet, so wait for all records so far.
-            None => world.appended(),
-        };
-        Ok(Confirm::of(Level::Disk, lsn))
+        Ok(match definition.filter(|_| is_new) {
+            Some(definition) => Confirm::of(Level::Disk, define(world, &definition)),
+            // Another client's declaration may not be durable yet.
+            None => world.confirm_all(Level::Disk),
+        })
     })
 }
 

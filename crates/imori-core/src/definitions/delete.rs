@@ -127,8 +127,7 @@ fn forget<W: World>(world: &W, topology: &mut Topology, id: QueueId) -> Option<(
         define(world, &Definition::QueueGone { queue: id });
     }
     record_auto_deleted(world, queue.vhost(), auto_deleted);
-    let confirm =
-        if durability.is_some() { Confirm::of(Level::Disk, world.appended()) } else { Confirm::NOW };
+    let confirm = if durability.is_some() { world.confirm_own(Level::Disk) } else { Confirm::NOW };
     Some((queue, confirm))
 }
 

@@ -38,7 +38,7 @@ pub fn delete_exchange<W: World>(
         }
         record_auto_deleted(world, actor.vhost, removal.auto_deleted);
         world.changed(actor, Change::Delete, &object);
-        Ok(if is_durable { Confirm::of(Level::Disk, world.appended()) } else { Confirm::NOW })
+        Ok(if is_durable { world.confirm_own(Level::Disk) } else { Confirm::NOW })
     })
 }
 

@@ -523,7 +523,7 @@ impl<P: Pipe> Connection<P> {
                 let (exchange, subject) = (to.exchange.as_bytes(), to.subject.as_bytes());
                 (Done::Allowed(broker::may_publish(world, &actor, exchange, subject)), now)
             }
-            Verb::Sync => (Done::Done, Confirm::of(Level::Disk, world.appended())),
+            Verb::Sync => (Done::Done, world.confirm_all(Level::Disk)),
             _ => (Done::Done, now),
         })
     }
@@ -536,18 +536,18 @@ impl<P: Pipe> Connection<P> {
     ) {
         let (outcome, confirm) = match published {
             Ok(PublishReport { receivers, confirm, .. }) => {
-                (Ok(Done::Published { receivers, level: confirm.level }), confirm)
+                (Ok(Done::Published { receivers, level: confirm.level() }), confirm)
             }
             Err(error) => return self.answer(world, number, Err(error)),
         };
         let write = self.ticket_of(Incoming::Answer { command: number, outcome });
-        world.with_outbound(self.id, |outbound| outbound.promise(SESSION, confirm, confirm.level, write));
+        world.with_outbound(self.id, |outbound| outbound.promise(SESSION, confirm, confirm.level(), write));
     }
 
     fn answer<W: World>(&self, world: &W, command: u64, answered: Answered) {
         let (outcome, confirm) = match answered {
             Ok((done, confirm)) => (Ok(done), confirm),
-            Err(error) => (Err(error), Confirm { level: Level::Memory, ..Confirm::NOW }),
+            Err(error) => (Err(error), Confirm::NOW),
         };
         self.send(world, confirm, Incoming::Answer { command, outcome });
     }

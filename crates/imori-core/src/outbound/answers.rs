@@ -105,7 +105,7 @@ impl Answers {
 
     /// Whether the last answer only waits for the journal to be written, not synced.
     pub(super) fn wait_for_write(&self, journal: Progress) -> bool {
-        self.held.back().is_some_and(|held| held.confirm.synced <= journal.synced)
+        self.held.back().is_some_and(|held| held.confirm.is_synced(journal))
     }
 
     /// Drops all answers, which can no longer be sent.

@@ -99,7 +99,7 @@ impl Outbound {
     }
 
     fn hold(&mut self, slot: u16, held: Held) {
-        self.waits_for_write |= held.confirm.synced <= self.journal.synced;
+        self.waits_for_write |= held.confirm.is_synced(self.journal);
         if held.promised.is_some() {
             self.newly_held = Some(held.confirm);
         }

@@ -96,11 +96,8 @@ impl LockedPlan {
     /// message, the earlier one's confirm applies.
     pub(crate) fn confirm(&self, through: Lsn) -> Confirm {
         let DurabilityPlan { queues, level, wait, .. } = &self.durability;
-        let own = if queues.is_empty() {
-            Confirm::NOW
-        } else {
-            Confirm { level: *level, ..Confirm::of(*wait, through) }
-        };
+        let own =
+            if queues.is_empty() { Confirm::NOW } else { Confirm::of(*wait, through).promising(*level) };
         match self.earlier {
             Some(earlier) if self.takers.is_empty() => earlier,
             Some(earlier) => earlier.and(own),

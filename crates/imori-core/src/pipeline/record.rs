@@ -30,7 +30,7 @@ pub(crate) fn record<W: World>(world: &W, plan: &Plan<'_>, batch: &mut Batch<'_>
     for index in 0..batch.messages.len() {
         let is_last = index + 1 == batch.messages.len();
         let lsn = if is_last { appended.through } else { appended.first.plus(index) };
-        let confirm = Confirm { level: durability.level, ..Confirm::of(durability.wait, lsn) };
+        let confirm = Confirm::of(durability.wait, lsn).promising(durability.level);
         reports.confirm(index, confirm);
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::access::Access;
 use super::reports::{Counter, Latency, Sent};
 use crate::authorize::Actor;
-use crate::confirm::Lsn;
+use crate::confirm::{Confirm, Level};
 use crate::id::{ConnectionId, QueueId};
 use crate::memory::Gauge;
 use crate::message::{HeaderReader, HeaderReaders, OriginId};
@@ -85,9 +85,13 @@ pub trait World: Access {
     /// Together they must not exceed [`World::group_bytes_max`].
     fn append_group(&self, records: Vec<NewRecord>) -> Appended;
 
-    /// The number of the last record appended by any caller, to wait for all records so far.
-    /// [`Lsn::NEVER`](crate::confirm::Lsn::NEVER) once the journal has refused one.
-    fn appended(&self) -> Lsn;
+    /// A ticket for this level of every record that this cell has appended so far, which are those of the verb being
+    /// carried out and of earlier ones. It is never reached once the journal has refused one of them.
+    fn confirm_own(&self, level: Level) -> Confirm;
+
+    /// A ticket for this level of every record that anyone has appended so far: for an answer that another client's
+    /// change stands, which may not be durable yet.
+    fn confirm_all(&self, level: Level) -> Confirm;
 
     /// The maximum size of a record's payload, or of all payloads in a group, counting
     /// [`RECORD_SLACK_BYTES`] more for each.

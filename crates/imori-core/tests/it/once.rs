@@ -156,7 +156,7 @@ fn only_the_queues_that_took_it_stand_in_its_record() {
     for (pass, expected, takers) in [(0, [1, 1, 1], 3), (1, [1, 1, 2], 1), (1, [1, 2, 3], 2)] {
         world.pass(pass * MS);
         let report = client.outgoing("amq.fanout", "", &outgoing("a"));
-        assert_eq!((depths(), report.receivers, report.confirm.level), (expected, 3, Level::Disk));
+        assert_eq!((depths(), report.receivers, report.confirm.level()), (expected, 3, Level::Disk));
         assert_eq!(listed(&journal(&world)).last(), Some(&takers));
     }
     let back = restored(&journal(&world), world.now());

@@ -4,7 +4,7 @@ use std::num::NonZeroU32;
 use std::time::Duration;
 
 use imori_core::broker::{self, PublishReport, Repetition, Step};
-use imori_core::confirm::{Confirm, Level, Lsn};
+use imori_core::confirm::{Confirm, Level, Lsn, Progress};
 use imori_core::delivery::Outcome;
 use imori_core::message::{Address, Message, MessageView, Publication};
 use imori_core::outbound::{Numbers, SessionId};
@@ -144,11 +144,13 @@ fn a_transaction_tells_which_of_its_messages_nobody_got() {
     ];
     let report = broker::commit(&world, &client.actor(), &steps).unwrap();
     assert_eq!((receivers(&report.messages), report.receivers), (vec![0, 1, 0, 2, 1], 4));
-    let levels: Vec<Level> = report.messages.iter().map(|message| message.confirm.level).collect();
+    let levels: Vec<Level> = report.messages.iter().map(|message| message.confirm.level()).collect();
     assert_eq!(levels, [Level::Memory, Level::Disk, Level::Memory, Level::Memory, Level::Memory]);
     // Messages with a record wait for the whole transaction.
-    let waits: Vec<Lsn> = report.messages.iter().map(|message| message.confirm.synced).collect();
-    let through = report.confirm.synced;
-    assert_eq!(waits, [Lsn::NONE, through, Lsn::NONE, through, Lsn::NONE]);
+    let before = Progress { written: world.appended(), synced: Lsn(world.appended().0 - 1) };
+    assert!(!report.confirm.is_reached(before));
+    let waits: Vec<bool> =
+        report.messages.iter().map(|message| !message.confirm.is_reached(before)).collect();
+    assert_eq!(waits, [false, true, false, true, false]);
     assert_eq!(world.counted(Counter::Unroutable), 2);
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use corosensei::Yielder;
-use imori_core::confirm::{Lsn, Progress};
+use imori_core::confirm::{Confirm, Level, Lsn, Progress};
 use imori_core::id::{ConnectionId, QueueId};
 use imori_core::login::{Login, Verification};
 use imori_core::memory::Gauge;
@@ -60,6 +60,8 @@ pub(crate) struct CellWorld<'a> {
     pub(crate) has_session_ended: Cell<bool>,
     /// Whether the cell has returned its buffer and is waking consumers.
     pub(crate) is_waking: Cell<bool>,
+    /// The last record that this cell has appended.
+    last_own: Cell<Lsn>,
 }
 
 impl<'a> CellWorld<'a> {
@@ -78,6 +80,7 @@ impl<'a> CellWorld<'a> {
             is_session_ending: Cell::new(false),
             has_session_ended: Cell::new(false),
             is_waking: Cell::new(false),
+            last_own: Cell::default(),
         }
     }
 
@@ -197,6 +200,9 @@ impl<'a> CellWorld<'a> {
         }
         if self.shared.has(Bug::ConfirmOneTooFew) {
             appended.through = Lsn(appended.through.0 - 1);
+        }
+        if appended.through != Lsn::NEVER {
+            self.last_own.set(appended.through);
         }
         appended
     }
@@ -342,8 +348,15 @@ impl World for CellWorld<'_> {
         self.hand_over(&records, true)
     }
 
-    fn appended(&self) -> Lsn {
-        self.shared.log.borrow().appended()
+    fn confirm_own(&self, level: Level) -> Confirm {
+        match self.shared.log.borrow().appended() {
+            Lsn::NEVER => Confirm::of(level, Lsn::NEVER),
+            _ => Confirm::of(level, self.last_own.get()),
+        }
+    }
+
+    fn confirm_all(&self, level: Level) -> Confirm {
+        Confirm::of(level, self.shared.log.borrow().appended())
     }
 
     fn group_bytes_max(&self) -> usize {

@@ -7,7 +7,7 @@ use std::borrow::Cow;
 use std::iter;
 
 use imori_core::broker::{self, ConsumeOptions, SubscribeOptions};
-use imori_core::confirm::{Confirm, Level};
+use imori_core::confirm::Level;
 use imori_core::error::BrokerError;
 use imori_core::id::{QueueId, ReaderId};
 use imori_core::message::TOPIC_EXCHANGE;
@@ -140,7 +140,7 @@ pub(crate) fn unsubscribe<'a, W: World>(
             Ok(_) | Err(BrokerError::NoQueue(_)) => {}
             Err(error) => return Err(error.into()),
         }
-        client.confirm(Confirm::of(Level::Disk, world.appended()));
+        client.confirm(world.confirm_all(Level::Disk));
     }
     Ok(FrameOutcome::with_receipt(receipt))
 }
@@ -423,7 +423,7 @@ fn consume<W: World>(
         if let Some(receipt) = receipt {
             let confirm = client.unconfirmed;
             outbound.answer(SESSION, confirm, |out| {
-                push_receipt(out, receipt, ReceiptKind::Plain, confirm.level);
+                push_receipt(out, receipt, ReceiptKind::Plain, confirm.level());
             });
             // The client waits for its receipt before it expects deliveries.
             outbound.start_after_answers(reader);

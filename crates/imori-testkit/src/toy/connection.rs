@@ -339,7 +339,7 @@ impl Connection {
         *number += 1;
         world.with_outbound(self.id, |outbound| match report.refused_by {
             Some(_) => outbound.refuse(session, *number),
-            None => outbound.confirm(session, *number..=*number, report.confirm, report.confirm.level),
+            None => outbound.confirm(session, *number..=*number, report.confirm, report.confirm.level()),
         });
         Ok(Performed::Done)
     }
