@@ -1,4 +1,4 @@
-//! The configuration in force, and the request to read it again.
+//! The configuration in force, and the request to reload it.
 
 use crate::config::Effect;
 use crate::requests::administered::Administered;
@@ -8,9 +8,9 @@ use crate::requests::operator_request::{OperatorRequest, ReloadAnswer, Reloaded}
 /// A key of the configuration in force.
 #[derive(Debug)]
 pub(crate) struct KeyFacts {
-    /// Section and key, with a dot between them.
+    /// Section and key, joined by a dot.
     pub(crate) key: String,
-    /// The value as TOML writes it.
+    /// The value in TOML syntax.
     pub(crate) value: String,
     pub(crate) effect: Effect,
 }
@@ -29,21 +29,21 @@ pub(crate) fn in_force(broker: &Administered) -> Vec<KeyFacts> {
     sections.into_iter().flat_map(of_section).collect()
 }
 
-/// Has the configuration read again by the program that runs the broker, which knows where it is.
+/// Asks the program that runs the broker to reload the configuration; only that program knows the file.
 ///
 /// # Errors
-/// The configuration is wrong, by file and line, and nothing was taken over; or the broker stops.
+/// The configuration is wrong, by file and line, and nothing was applied; or the broker is stopping.
 pub(crate) async fn reload(broker: &Administered) -> Result<Reloaded, OperationError> {
     let (answer, answered) = ReloadAnswer::new();
     let requests = broker.requests.upgrade().ok_or(OperationError::Ended)?;
     requests.send(OperatorRequest::Reload(answer)).map_err(|_| OperationError::Ended)?;
-    // Held longer, it would keep the broker from its end.
+    // The broker stops only once all senders are dropped.
     drop(requests);
     let outcome = answered.await.map_err(|_| OperationError::Ended)?;
     outcome.map_err(OperationError::Conflict)
 }
 
-/// The word for when a value is taken over.
+/// The word for when a changed value takes effect.
 pub(crate) fn effect_word(effect: Effect) -> &'static str {
     match effect {
         Effect::AtOnce => "at-once",

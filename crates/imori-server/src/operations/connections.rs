@@ -1,4 +1,4 @@
-//! Connections: who is there, and the end that an operator makes of one.
+//! Connections: lists them, finds one by name, and closes one for an operator.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -18,19 +18,19 @@ use crate::requests::on_cell::on_cell;
 use crate::requests::operation_error::OperationError;
 use crate::shared::TcpLink;
 
-/// The state of a connection, in the word for it.
+/// The state of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ConnectionState {
-    /// Its client has not logged in.
+    /// The client has not logged in.
     Starting,
-    /// Its client does what it came for.
+    /// The client is logged in.
     Running,
-    /// The connection has ended, and something of it is left.
+    /// The connection has ended, but is not yet removed.
     Closing,
 }
 
 impl ConnectionState {
-    /// The word for it.
+    /// The state's name in the admin APIs.
     pub(crate) fn word(self) -> &'static str {
         match self {
             ConnectionState::Starting => "starting",
@@ -40,7 +40,7 @@ impl ConnectionState {
     }
 }
 
-/// The parts of a connection that are shown.
+/// The facts about a connection that the admin APIs show.
 pub(crate) struct ConnectionFacts {
     pub(crate) name: String,
     pub(crate) client: ClientFacts,
@@ -55,7 +55,7 @@ pub(crate) struct ConnectionFacts {
 }
 
 impl ConnectionFacts {
-    /// A connection as it is now. Its lock is held for a copy. `None` where it is gone.
+    /// Copies the facts of a connection under its lock; `None` if the connection is gone.
     pub(crate) fn of(broker: &Administered, id: ConnectionId) -> Option<ConnectionFacts> {
         broker.shared.with_link(id, |link| {
             let (client, outbound) = (&link.wire.client, &link.outbound);
@@ -79,7 +79,7 @@ impl ConnectionFacts {
     }
 }
 
-/// The connections that speak a protocol: those of the user, or all for one who monitors.
+/// The connections that speak a protocol: the user's own, or all if the user may monitor.
 pub(crate) fn connection_ids(broker: &Administered, identity: &Identity) -> Vec<ConnectionId> {
     let sees_all = authorize(identity, Action::Monitor, VhostId(0), Object::Broker).is_ok();
     let user = identity.user.to_string();
@@ -96,21 +96,21 @@ pub(crate) fn connection_ids(broker: &Administered, identity: &Identity) -> Vec<
     ids
 }
 
-/// The name of a connection: the addresses of both its ends.
+/// The name of a connection: its source and local address.
 pub(crate) fn name(link: &TcpLink) -> String {
     let client = &link.wire.client;
     format!("{} -> {}", plain(client.source), plain(client.local))
 }
 
-/// An address of IPv4 in the clothes of IPv6 as what it is.
+/// Turns an IPv4-mapped IPv6 address into the IPv4 address.
 fn plain(address: SocketAddr) -> SocketAddr {
     SocketAddr::new(address.ip().to_canonical(), address.port())
 }
 
-/// Finds a connection by its name, among those that the user may see.
+/// Finds a connection by its name among the connections that the user may see.
 ///
 /// # Errors
-/// There is none.
+/// The user sees no connection of this name.
 pub(crate) async fn find_connection(
     broker: &Administered,
     identity: &Identity,
@@ -131,10 +131,10 @@ pub(crate) async fn find_connection(
     Err(missing())
 }
 
-/// Finds a connection by its name whose client the user may disturb: its own, or any for an administrator.
+/// Finds a connection by its name, if the user may close it: the user's own, or any for an administrator.
 ///
 /// # Errors
-/// There is none that the user may see, or it is another user's.
+/// The user sees no connection of this name, or it is another user's.
 pub(crate) async fn find_own_connection(
     broker: &Administered,
     identity: &Identity,
@@ -152,10 +152,10 @@ pub(crate) async fn find_own_connection(
     Ok(id)
 }
 
-/// Closes a connection: its client is told the reason. One that is gone already is as good as closed.
+/// Closes a connection and tells its client the reason. Succeeds too if the connection is already gone.
 ///
 /// # Errors
-/// There is no such connection, it is another user's, or the broker has come to its end.
+/// There is no such connection, it is another user's, or the broker has stopped.
 pub(crate) async fn close_connection(
     broker: &Arc<Administered>,
     identity: &Identity,
@@ -171,7 +171,8 @@ pub(crate) async fn close_connection(
     on_cell(&broker.shared, id.cell, close).await.ok_or(OperationError::Ended)
 }
 
-/// The properties that a client told of itself; in a protocol that has no table of them, those that it knows.
+/// The properties that the client sent. If its protocol has no properties table, the known facts: name, language,
+/// version.
 pub(crate) fn client_properties(facts: &ClientFacts) -> Map<String, Value> {
     if let Ok(Value::Object(properties)) = serde_json::from_str(&facts.properties) {
         return properties;

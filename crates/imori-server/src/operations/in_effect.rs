@@ -1,4 +1,4 @@
-//! The settings of a queue that are in effect, and where each comes from.
+//! The settings of a queue that are in effect, and the source of each.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::access::{PolicyKind, SetPolicy};
 use crate::json_value::shown as value_shown;
 use crate::requests::administered::Administered;
 
-/// Fields of a queue's row on the policies that act on it, by RabbitMQ's names.
+/// The fields of a queue's row that show its policies, by RabbitMQ's names.
 pub(crate) fn policy_fields(
     broker: &Administered,
     vhost: &str,
@@ -34,10 +34,10 @@ pub(crate) fn policy_fields(
 /// A setting in effect.
 #[derive(Debug)]
 pub(crate) struct InEffect {
-    /// Its name in policies.
+    /// The setting's name in policies.
     pub(crate) key: &'static str,
     pub(crate) value: Value,
-    /// Where it comes from: `default`, `argument`, `policy NAME` or `operator policy NAME`.
+    /// Its source: `default`, `argument`, `policy NAME` or `operator policy NAME`.
     pub(crate) source: String,
 }
 
@@ -48,7 +48,7 @@ pub(crate) fn sources(declared: &QueueSettings, matched: &Matched) -> Vec<InEffe
         let key = argument.policy.as_ref()?;
         let source = (key.effect.as_ref()?.source)(&sources);
         let value = match key.name {
-            // Both have a value where no declaration says so; no limit is shown as null.
+            // Both settings have a default. No limit is shown as null.
             "overflow" => json!(settings.overflow.name()),
             "delivery-limit" => json!(settings.delivery_limit),
             _ => argument.value(&settings).map_or(Value::Null, |value| value_shown(&value)),

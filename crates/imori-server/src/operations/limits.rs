@@ -20,7 +20,7 @@ use crate::shared::Shared;
 /// Limits by RabbitMQ's names.
 pub(crate) type Limits = BTreeMap<String, i64>;
 
-/// The kind of object that limits are of.
+/// The kind of object that has limits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Limited {
     /// A vhost.
@@ -30,7 +30,7 @@ pub(crate) enum Limited {
 }
 
 impl Limited {
-    /// The word for it.
+    /// The kind's name in messages and logs.
     pub(crate) fn word(self) -> &'static str {
         match self {
             Limited::Vhost => "vhost",
@@ -45,7 +45,7 @@ impl Limited {
         }
     }
 
-    /// Gives the limits of an object that is there.
+    /// The limits of an object; `None` if there is no such object.
     pub(crate) fn find(self, objects: &Objects, name: &str) -> Option<Limits> {
         match self {
             Limited::Vhost => objects.vhosts.get(name).map(|facts| facts.limits.clone()),
@@ -53,7 +53,7 @@ impl Limited {
         }
     }
 
-    /// All objects with limits, by name.
+    /// All objects of this kind with their limits, by name.
     pub(crate) fn all(self, objects: &Objects) -> Vec<(String, Limits)> {
         let names: Vec<&String> = match self {
             Limited::Vhost => objects.vhosts.keys().collect(),
@@ -62,7 +62,7 @@ impl Limited {
         names.into_iter().filter_map(|name| Some((name.clone(), self.find(objects, name)?))).collect()
     }
 
-    /// Changes the limits of an object.
+    /// Edits the limits of an object in the draft.
     fn change(
         self,
         draft: &mut Draft,
@@ -113,7 +113,7 @@ pub(crate) struct LimitState {
 }
 
 impl Limited {
-    /// Gives what an object has of what can be limited; `None` where there is no such object.
+    /// The usage of an object's limits; `None` if there is no such object.
     pub(crate) fn used(self, shared: &Shared, name: &str) -> Option<Used> {
         let objects = shared.access.objects();
         match self {
@@ -124,7 +124,7 @@ impl Limited {
         }
     }
 
-    /// Gives each limit that an object can have; `None` where there is no such object.
+    /// Every limit of the object's kind with its usage; `None` if there is no such object.
     pub(crate) fn states(self, shared: &Shared, name: &str) -> Option<BTreeMap<String, LimitState>> {
         let limits = self.find(&shared.access.objects(), name)?;
         let used = self.used(shared, name)?;
@@ -136,8 +136,7 @@ impl Limited {
     }
 }
 
-/// Sets a limit, or with `None` takes it away. It is in effect on what comes next, on live connections
-/// too; what is there already stays.
+/// Sets a limit; `None` removes it. Live connections obey it at once, but nothing that already exceeds it is removed.
 ///
 /// # Errors
 /// [`OperationError`].
@@ -162,7 +161,7 @@ pub(crate) async fn set_limit(
     Ok(())
 }
 
-/// Sets all limits of an object, in place of those it had.
+/// Replaces all limits of an object.
 ///
 /// # Errors
 /// [`OperationError`].

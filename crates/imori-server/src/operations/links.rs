@@ -1,4 +1,4 @@
-//! The sessions and links of a connection, as its own task knows them.
+//! The sessions and links of a connection, as reported by its own task.
 
 use imori_amqp10::connection::SessionDetails;
 use imori_core::authorize::Identity;
@@ -8,10 +8,10 @@ use super::connections::find_connection;
 use crate::requests::administered::Administered;
 use crate::requests::operation_error::OperationError;
 
-/// The sessions of a connection with their links. Its task is asked, and answers in its next turn.
+/// The sessions of a connection with their links. The connection's task answers in its next turn.
 ///
 /// # Errors
-/// There is no such connection among those that the user may see, or its protocol has no links.
+/// The user sees no such connection, or its protocol has no links.
 pub(crate) async fn session_details(
     broker: &Administered,
     identity: &Identity,
@@ -21,7 +21,7 @@ pub(crate) async fn session_details(
     let id = find_connection(broker, identity, name).await?;
     let (answer, answered) = oneshot::channel();
     let inspector = Box::new(move |details| {
-        // Whoever asked may be gone.
+        // The requester may be gone.
         let _ = answer.send(details);
     });
     broker.shared.with_link(id, |link| link.inspect(inspector)).ok_or_else(missing)?;

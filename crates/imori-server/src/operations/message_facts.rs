@@ -1,4 +1,4 @@
-//! A message that waits, as operators are shown it.
+//! A message of a queue in the form that the admin APIs show.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use crate::clock::millis;
 use crate::json_value::shown;
 use crate::protocol_numbers::header_reader;
 
-/// A message that waits, or was taken.
+/// A waiting message, or one that was taken.
 pub(crate) struct MessageFacts {
     message: Arc<Message>,
     deaths: Option<Arc<Deaths>>,
@@ -29,7 +29,7 @@ pub(crate) struct MessageFacts {
 }
 
 impl MessageFacts {
-    /// The facts about an entry of a queue whose messages may wait for so long.
+    /// The facts about an entry of a queue with this message TTL.
     pub(crate) fn of(entry: &Entry, message_ttl: Option<Duration>) -> MessageFacts {
         let envelope = entry.envelope();
         MessageFacts {
@@ -48,7 +48,7 @@ impl MessageFacts {
         self.message.view()
     }
 
-    /// The body, decoded where its protocol encodes bodies.
+    /// The body, decoded if the message's protocol encodes bodies.
     pub(crate) fn body(&self) -> Cow<'_, [u8]> {
         let view = self.view();
         header_reader(view.properties.origin).body(&view)
@@ -59,7 +59,7 @@ impl MessageFacts {
         self.deaths.iter().flat_map(|deaths| deaths.iter())
     }
 
-    /// Its properties without the user's headers, by AMQP's names.
+    /// The message's properties without the user's headers, by AMQP's names.
     pub(crate) fn properties(&self) -> Map<String, Value> {
         let view = self.view();
         let text = |property| view.property(property).map(|text| json!(String::from_utf8_lossy(text)));
@@ -75,7 +75,7 @@ impl MessageFacts {
         texts.chain(numbers).map(|(name, value)| (name.to_owned(), value)).collect()
     }
 
-    /// The user's headers. Of two of one name the first counts.
+    /// The user's headers; the first of two with the same name counts.
     pub(crate) fn headers(&self) -> Map<String, Value> {
         let view = self.view();
         let mut headers = Map::new();

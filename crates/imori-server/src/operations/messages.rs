@@ -1,4 +1,4 @@
-//! Messages that wait: a look at them, and messages that are taken.
+//! Peeks at the waiting messages of a queue, or takes them.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,26 +19,26 @@ use crate::limits::{ADMIN_MESSAGES_BYTES_MAX, ADMIN_PAGE_LOOK_EVERY, ADMIN_PAGE_
 use crate::requests::operation_error::OperationError;
 use crate::shared::queue_key;
 
-/// Messages that were looked at.
+/// The result of a peek.
 pub(crate) struct Peeked {
     pub(crate) messages: Vec<MessageFacts>,
-    /// How many waited in all.
+    /// The number of messages that wait in the queue.
     pub(crate) ready: usize,
 }
 
 impl VhostOperator {
-    /// Looks at up to `count` messages that wait in a queue behind the first `skip`, in memory or on disk, and changes
-    /// nothing. Fewer come where they have more than so many bytes together.
+    /// Peeks at up to `count` waiting messages behind the first `skip`, in memory or on disk; changes nothing. Returns
+    /// fewer once their bodies exceed `ADMIN_MESSAGES_BYTES_MAX`.
     ///
     /// # Errors
-    /// [`OperationError`]; the right to read the queue is asked for (SECURITY AUTH-15).
+    /// [`OperationError`]; the user needs the right to read the queue (SECURITY AUTH-15).
     pub(crate) async fn peek(&self, name: &str, skip: usize, count: usize) -> Result<Peeked, OperationError> {
         let entries = self.peek_entries(name, skip, count).await?;
         let (ready, ttl) = self.waiting_of(name)?;
         Ok(Peeked { messages: entries.iter().map(|entry| MessageFacts::of(entry, ttl)).collect(), ready })
     }
 
-    /// How many messages wait in a queue, and for how long they may.
+    /// The number of waiting messages in a queue, and the queue's message TTL.
     fn waiting_of(&self, name: &str) -> Result<(usize, Option<Duration>), OperationError> {
         let key = queue_key(self.queue(name)?);
         let found =
@@ -46,7 +46,7 @@ impl VhostOperator {
         found.ok_or_else(|| OperationError::Missing("queue", name.to_owned()))
     }
 
-    /// The entries of a queue that [`VhostOperator::peek`] looks at.
+    /// The entries that [`VhostOperator::peek`] returns the facts of.
     ///
     /// # Errors
     /// [`OperationError`].
@@ -63,13 +63,13 @@ impl VhostOperator {
             if let Some(entries) = self.read(id, found).await {
                 return Ok(entries);
             }
-            // A page is being written, or was read into memory meanwhile.
+            // The page is being written, or was read into memory meanwhile.
             sleep(ADMIN_PAGE_LOOK_EVERY).await;
         }
         Err(unreadable())
     }
 
-    /// The entries of a peek, those on disk too. `None` where the first cannot be read now.
+    /// Collects the entries of a peek and reads those on disk; `None` if not even the first can be read now.
     async fn read(&self, id: QueueId, found: Peek) -> Option<Vec<Entry>> {
         let (mut entries, mut bytes) = (Vec::new(), 0);
         let mut is_whole = !found.is_being_written;
@@ -105,8 +105,8 @@ impl VhostOperator {
         read.await.ok().flatten()
     }
 
-    /// Takes up to `count` messages from a queue and settles them so; each comes with how many waited behind it. Those
-    /// that come back are given as far as they are in memory.
+    /// Takes up to `count` messages from a queue and settles them with `outcome`; each comes with the number of
+    /// messages left behind it. With a release, returns only messages that are in memory, unless there are none.
     ///
     /// # Errors
     /// [`OperationError`].

@@ -1,8 +1,8 @@
-//! The deeds of operators: what is looked at and changed, apart from the words in which either admin API asks and
-//! answers.
+//! Operations of the admin APIs on the broker: queries and changes. Parsing requests and formatting answers are left to
+//! each API.
 //!
-//! Whatever changes something is a job for a cell, where the broker's verbs decide and authorize. Looks take one queue
-//! or connection at a time, under its lock for a few loads.
+//! A change runs as a job on a cell, where the broker's verbs decide and authorize. A query takes one queue or
+//! connection at a time and holds its lock for a few loads.
 
 pub(crate) mod configuration;
 pub(crate) mod limits;

@@ -1,7 +1,7 @@
-//! Messages that wait are moved elsewhere: all to one address, or each dead letter back to where it died.
+//! Moves the waiting messages of a queue: all to one address, or each dead letter back to the queue where it died.
 //!
-//! A batch is one turn of a cell, in which each message moves by itself and in order. Whoever gives up asking leaves the
-//! rest where they are.
+//! A batch is one turn of a cell, in which messages move one by one and in order. If the request is cancelled, the
+//! remaining messages stay in the queue.
 
 use std::collections::BTreeMap;
 
@@ -17,27 +17,27 @@ use crate::limits::{
 };
 use crate::requests::operation_error::OperationError;
 
-/// The result of a move, or of its dry run.
+/// The result of a move or its dry run.
 #[derive(Debug, Default)]
 pub(crate) struct MoveReport {
-    /// Messages that moved, or would.
+    /// Messages that moved, or would move.
     pub(crate) moved: usize,
-    /// Messages that stay, as they never died.
+    /// Messages that stay because they are not dead letters.
     pub(crate) skipped: usize,
-    /// Messages that moved to each exchange with each routing key.
+    /// The number of messages moved to each pair of exchange and routing key.
     pub(crate) targets: BTreeMap<(String, String), usize>,
-    /// Why the rest stays where it is.
+    /// Why the move stopped early.
     pub(crate) stopped: Option<String>,
-    /// Messages that wait in the queue now.
+    /// Messages left in the queue.
     pub(crate) left: usize,
 }
 
 impl VhostOperator {
-    /// Moves up to `count` messages of those that wait in a queue now, in their order, and stops at the first that cannot
-    /// be moved. Each is durable at its target before it leaves the queue (SECURITY AUTH-15 names the rights).
+    /// Moves up to `count` of the messages that wait now, in order, and stops at the first that cannot be moved. Each
+    /// message is durable at its target before it leaves the queue. SECURITY AUTH-15 lists the rights needed.
     ///
     /// # Errors
-    /// [`OperationError`] where not even the first can be moved.
+    /// [`OperationError`] if not even the first message can be moved.
     pub(crate) async fn move_messages(
         &self,
         from: &str,
@@ -82,7 +82,8 @@ impl VhostOperator {
         Ok(report)
     }
 
-    /// Tells what [`VhostOperator::move_messages`] would do, and does none of it. It looks at a bounded number.
+    /// Reports what [`VhostOperator::move_messages`] would do, and moves nothing. Looks at no more than about
+    /// `ADMIN_DRY_RUN_MESSAGES_MAX` messages.
     ///
     /// # Errors
     /// [`OperationError`].
@@ -120,18 +121,18 @@ impl VhostOperator {
 }
 
 impl VhostOperator {
-    /// Refuses a queue that the user may not read, also where it is empty or not there.
+    /// Refuses a queue that the user may not read, even if the queue is empty or does not exist.
     async fn check_source(&self, from: &str) -> Result<(), OperationError> {
         self.run(Verb::Check(Check::Consume(Name::from(from)))).await.map(drop)
     }
 
-    /// Refuses a target that is the same for all messages where the first of them would be refused.
+    /// Refuses a target that would refuse the first message.
     async fn check_target(&self, from: &str, target: &MoveTarget) -> Result<(), OperationError> {
         let (exchange, routing_key) = match target {
             MoveTarget::Address { exchange, routing_key } => {
                 (exchange.to_string(), routing_key.as_ref().map(ToString::to_string))
             }
-            // Each goes by the default exchange, whatever its key will be.
+            // Each message goes through the default exchange, whatever its routing key.
             MoveTarget::Origin => return self.check_publish("", "").await,
         };
         if !self.has_exchange(&exchange) {

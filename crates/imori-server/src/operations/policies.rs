@@ -1,4 +1,4 @@
-//! Changes of policies, which act on what is there before they are answered.
+//! Changes policies. A change is in effect before the request is answered.
 
 use std::sync::Arc;
 
@@ -16,10 +16,10 @@ use crate::requests::on_cell::on_cell;
 use crate::requests::operation_error::OperationError;
 
 impl VhostOperator {
-    /// Sets a policy of the vhost; says whether it is new.
+    /// Sets a policy of the vhost; returns true if it is new.
     ///
     /// # Errors
-    /// The user has no right to it, or it means nothing.
+    /// The user may not set policies, or the policy is invalid.
     pub(crate) async fn put_policy(
         &self,
         kind: PolicyKind,
@@ -43,10 +43,10 @@ impl VhostOperator {
         Ok(is_new)
     }
 
-    /// Takes a policy of the vhost away; the one that matches next acts in its place.
+    /// Deletes a policy of the vhost; the next policy that matches takes effect instead.
     ///
     /// # Errors
-    /// The user has no right to it, or it is not there.
+    /// The user may not set policies, or there is no such policy.
     pub(crate) async fn delete_policy(&self, kind: PolicyKind, name: String) -> Result<(), OperationError> {
         self.check_may_set(kind)?;
         let (vhost, shown) = (self.name.clone(), name.clone());
@@ -59,8 +59,8 @@ impl VhostOperator {
         Ok(())
     }
 
-    /// Policies are set by policymakers of the vhost or, as `users.policies` says, by administrators alone; operator
-    /// policies by administrators.
+    /// Policymakers of the vhost set policies; `users.policies` can restrict this to administrators. Only
+    /// administrators set operator policies.
     fn check_may_set(&self, kind: PolicyKind) -> Result<(), OperationError> {
         let (action, object) = match (kind, self.broker.settings().config.users.policies) {
             (PolicyKind::Policy, PolicySetter::Policymaker) => (Action::SetPolicy, Object::Vhost),
@@ -73,11 +73,11 @@ impl VhostOperator {
     }
 }
 
-/// Changes policies of these vhosts, by `edit`, and lets them act. A client that goes before its answer changes nothing
-/// of that.
+/// Applies `edit` to the policies of these vhosts and puts them into effect. Runs as its own task, so that the change
+/// is complete even if the client disconnects.
 ///
 /// # Errors
-/// The error of `edit`, or the broker has come to its end.
+/// The error of `edit`, or the broker has stopped.
 pub(crate) async fn change_policies<R: Send + 'static>(
     broker: &Arc<Administered>,
     vhosts: Vec<String>,
@@ -94,11 +94,11 @@ pub(crate) async fn change_policies<R: Send + 'static>(
     tokio::spawn(job).await.unwrap_or(Err(OperationError::Ended))
 }
 
-/// Lets the policies of a vhost act, as they are now; `None` where the broker has come to its end.
+/// Puts the current policies of a vhost into effect; `None` if the broker has stopped.
 pub(crate) async fn enforce_policies(broker: &Administered, vhost: String) -> Option<()> {
     let shared = &broker.shared;
     let Some(id) = shared.table.load().vhost_named(vhost.as_bytes()) else { return Some(()) };
-    // All of these jobs are of one cell, and each sees the newest policies: whichever change is last has the last word.
+    // All these jobs run on cell 0 and read the newest policies, so the last change wins.
     let set = on_cell(shared, 0, move |cell| {
         let policies = cell.shared.access.objects().policies_of(&vhost);
         set_policies(cell, id, policies)

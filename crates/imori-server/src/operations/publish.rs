@@ -1,4 +1,4 @@
-//! A message that an operator publishes.
+//! Publishes a message for an operator.
 
 use imori_core::authorize::{Action, Object, authorize};
 use imori_core::error::BrokerError;
@@ -10,7 +10,7 @@ use super::vhost_operator::VhostOperator;
 use crate::internal::InternalError;
 use crate::requests::operation_error::OperationError;
 
-/// Properties that are text, by RabbitMQ's names.
+/// The text properties, by RabbitMQ's names.
 pub(crate) const TEXT_PROPERTIES: [(&str, Property); 7] = [
     ("content_type", Property::ContentType),
     ("content_encoding", Property::ContentEncoding),
@@ -21,7 +21,7 @@ pub(crate) const TEXT_PROPERTIES: [(&str, Property); 7] = [
     ("app_id", Property::AppId),
 ];
 
-/// Makes a message of a body and of properties in RabbitMQ's form.
+/// Creates a message from a body and properties in RabbitMQ's form.
 pub(crate) fn message(body: Vec<u8>, properties: &Map<String, Value>) -> OutgoingMessage {
     let mut message = OutgoingMessage::new(body);
     for (name, property) in TEXT_PROPERTIES {
@@ -37,7 +37,7 @@ pub(crate) fn message(body: Vec<u8>, properties: &Map<String, Value>) -> Outgoin
     message
 }
 
-/// A refusal to publish. All but that of a right are faults of the request.
+/// Converts a refused publish. Anything but a missing right is a fault of the request.
 fn refused(error: InternalError) -> OperationError {
     match error {
         InternalError::Broker(refusal @ BrokerError::Refused(_)) => refusal.into(),
@@ -46,10 +46,10 @@ fn refused(error: InternalError) -> OperationError {
 }
 
 impl VhostOperator {
-    /// Publishes a message; gives how many received it once it is as safe as its queues promise.
+    /// Publishes a message and waits for its confirm; returns the number of receivers.
     ///
     /// # Errors
-    /// There is no such exchange, or the sentence of the refusal.
+    /// There is no such exchange, or the publish is refused.
     pub(crate) async fn publish(
         &self,
         exchange: &str,

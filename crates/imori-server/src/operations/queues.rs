@@ -1,4 +1,4 @@
-//! Queues: what they hold, and their deletion and purge.
+//! Queues: their facts, deletion and purge.
 
 use imori_core::activity::QueueActivity;
 use imori_core::arguments::arguments_of;
@@ -17,7 +17,7 @@ use crate::requests::administered::Administered;
 use crate::requests::operation_error::OperationError;
 use crate::shared::queue_key;
 
-/// The queues of these vhosts by name, of one snapshot of the routing table.
+/// The queues of these vhosts, sorted by name within each, from one snapshot of the routing table.
 pub(crate) fn queue_ids(broker: &Administered, vhosts: &[VhostId]) -> Vec<(Name, QueueId)> {
     let table = broker.shared.table.load_full();
     let mut ids = Vec::new();
@@ -31,27 +31,27 @@ pub(crate) fn queue_ids(broker: &Administered, vhosts: &[VhostId]) -> Vec<(Name,
     ids
 }
 
-/// The parts of a queue that are shown.
+/// The facts about a queue that the admin APIs show.
 pub(crate) struct QueueFacts {
     pub(crate) vhost: String,
     pub(crate) name: Name,
-    /// The settings of its declaration.
+    /// The settings of its declaration, without policies.
     pub(crate) settings: QueueSettings,
-    /// The policies that act on it.
+    /// The policies that match it.
     pub(crate) matched: Matched,
     pub(crate) ready: usize,
     pub(crate) ready_bytes: u64,
     pub(crate) unsettled: usize,
-    /// Messages that no consumer gets yet.
+    /// Messages whose delay has not ended.
     pub(crate) delayed: usize,
     pub(crate) consumers: usize,
     pub(crate) activity: QueueActivity,
-    /// The name of the connection that has it for itself.
+    /// The connection that the queue is exclusive to.
     pub(crate) owner: Option<String>,
 }
 
 impl QueueFacts {
-    /// A queue as it is now. Its lock is held for a copy. `None` where it is gone.
+    /// Copies the facts of a queue under its lock; `None` if the queue is gone.
     pub(crate) fn of(broker: &Administered, id: QueueId) -> Option<QueueFacts> {
         let (vhost, facts) = broker.shared.queues.with(queue_key(id), |queue| copy(queue))?;
         let owner = facts.settings.exclusive_to;
@@ -77,13 +77,13 @@ fn copy(queue: &Queue) -> (VhostId, QueueFacts) {
     (queue.vhost(), facts)
 }
 
-/// The arguments by which a queue would be declared again.
+/// The arguments that would declare the queue again.
 pub(crate) fn arguments(settings: &QueueSettings) -> Map<String, Value> {
     arguments_of(settings).map(|(name, value)| (name.to_owned(), shown(&value))).collect()
 }
 
 impl VhostOperator {
-    /// Deletes a queue with its messages, under these conditions.
+    /// Deletes a queue with its messages, if `options` allow it.
     ///
     /// # Errors
     /// [`OperationError`].
@@ -95,7 +95,7 @@ impl VhostOperator {
         self.run(Verb::DeleteQueue { queue: Name::from(name), options }).await.map(drop)
     }
 
-    /// Tells how many messages wait in a queue, which a deletion or a purge would drop.
+    /// The number of waiting messages, which a deletion or a purge would drop.
     ///
     /// # Errors
     /// There is no such queue.
@@ -104,7 +104,7 @@ impl VhostOperator {
         ready.ok_or_else(|| OperationError::Missing("queue", name.to_owned()))
     }
 
-    /// Drops the messages of a queue that wait, and gives how many these were.
+    /// Drops the waiting messages of a queue; returns their number.
     ///
     /// # Errors
     /// [`OperationError`].

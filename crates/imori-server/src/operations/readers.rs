@@ -1,4 +1,4 @@
-//! Sessions and consumers of connections, and the end that an operator makes of a consumer.
+//! Sessions and consumers of connections, and closing a consumer for an operator.
 
 use std::sync::Arc;
 
@@ -24,7 +24,7 @@ pub(crate) struct SessionFacts {
     pub(crate) session: SessionInspection,
 }
 
-/// The sessions that clients opened: those of the user, or all for one who monitors.
+/// The sessions that clients opened: the user's own, or all if the user may monitor.
 pub(crate) async fn session_facts(broker: &Administered, identity: &Identity) -> Vec<SessionFacts> {
     let mut all = Vec::new();
     for (index, id) in connection_ids(broker, identity).into_iter().enumerate() {
@@ -59,7 +59,7 @@ pub(crate) struct ConsumerFacts {
 }
 
 impl ConsumerFacts {
-    /// The text by which it is named in its connection.
+    /// The consumer's id within its connection.
     pub(crate) fn shown_id(&self) -> String {
         shown(self.id)
     }
@@ -69,7 +69,7 @@ fn shown(id: ReaderId) -> String {
     format!("{}-{}", id.slot, id.generation)
 }
 
-/// The consumers of clients: those of the user, or all for one who monitors.
+/// The consumers of clients: the user's own, or all if the user may monitor.
 pub(crate) async fn consumer_facts(broker: &Administered, identity: &Identity) -> Vec<ConsumerFacts> {
     let mut all = Vec::new();
     for (index, connection) in connection_ids(broker, identity).into_iter().enumerate() {
@@ -101,10 +101,10 @@ fn consumers_of(broker: &Administered, id: ConnectionId) -> Vec<(ReaderId, Queue
     readers.unwrap_or_default()
 }
 
-/// Ends a consumer, which is named by its connection and its id there.
+/// Closes a consumer, named by its connection and its id there.
 ///
 /// # Errors
-/// There is none, it is another user's, or the broker has come to its end.
+/// There is no such consumer, it is another user's, or the broker has stopped.
 pub(crate) async fn close_consumer(
     broker: &Arc<Administered>,
     identity: &Identity,

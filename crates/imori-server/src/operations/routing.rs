@@ -1,4 +1,4 @@
-//! Exchanges and bindings: the routing table, and what operators change in it.
+//! Exchanges and bindings: reads the routing table, and changes it for operators.
 
 use imori_core::arguments::{arguments_of_exchange, declared_kind};
 use imori_core::id::VhostId;
@@ -17,25 +17,25 @@ use crate::requests::declaration::{BindingDeclaration, Declaration, Ends};
 use crate::requests::operation_error::OperationError;
 use crate::shared::queue_key;
 
-/// A name in a path that stands for the default exchange.
+/// The default exchange's name in a URL path.
 pub(crate) const DEFAULT_EXCHANGE: &str = "amq.default";
 
-/// The parts of an exchange that are shown.
+/// The facts about an exchange that the admin APIs show.
 pub(crate) struct ExchangeFacts {
     pub(crate) name: String,
     pub(crate) vhost: String,
-    /// By RabbitMQ's name for it.
+    /// The kind, by RabbitMQ's name.
     pub(crate) kind: &'static str,
     pub(crate) is_durable: bool,
     pub(crate) is_auto_delete: bool,
     pub(crate) is_internal: bool,
     pub(crate) arguments: Map<String, Value>,
-    /// The policy that acts on it.
+    /// The policy that matches it.
     pub(crate) policy: Option<String>,
 }
 
 impl ExchangeFacts {
-    /// An exchange of a snapshot of the routing table.
+    /// The facts of an exchange in a snapshot of the routing table.
     pub(crate) fn of(broker: &Administered, vhost: VhostId, exchange: &Exchange) -> ExchangeFacts {
         let (kind, settings) = (exchange.kind(), exchange.settings());
         let arguments = arguments_of_exchange(kind, settings);
@@ -52,7 +52,7 @@ impl ExchangeFacts {
     }
 }
 
-/// A binding as it was when its list was made.
+/// A binding of the snapshot that the list was made from.
 pub(crate) struct BindingKey {
     vhost: VhostId,
     pub(crate) source: Name,
@@ -61,7 +61,7 @@ pub(crate) struct BindingKey {
     target: Target,
 }
 
-/// The parts of a binding that are shown.
+/// The facts about a binding that the admin APIs show.
 #[derive(Debug, Clone)]
 pub(crate) struct BindingFacts {
     pub(crate) source: String,
@@ -70,12 +70,12 @@ pub(crate) struct BindingFacts {
     pub(crate) is_to_queue: bool,
     pub(crate) routing_key: String,
     pub(crate) arguments: Map<String, Value>,
-    /// Its name among those between the same ends.
+    /// Tells it apart from other bindings between the same ends.
     pub(crate) properties_key: String,
 }
 
 impl BindingFacts {
-    /// A binding as it is now; `None` where it is gone, or a live subscription.
+    /// The facts of a binding; `None` if its queue is gone, or if it is a live subscription.
     pub(crate) fn of(broker: &Administered, binding: &BindingKey) -> Option<BindingFacts> {
         let (destination, is_to_queue) = match &binding.target {
             Target::Queue(id) => {
@@ -99,7 +99,7 @@ impl BindingFacts {
     }
 }
 
-/// The bindings of these vhosts, those of the default exchange among them. Live subscriptions are none.
+/// The bindings of these vhosts, including the implied ones of the default exchange, without live subscriptions.
 pub(crate) async fn binding_keys(broker: &Administered, vhosts: &[VhostId]) -> Vec<BindingKey> {
     let table = broker.shared.table.load_full();
     let mut keys = Vec::new();
@@ -117,7 +117,7 @@ pub(crate) async fn binding_keys(broker: &Administered, vhosts: &[VhostId]) -> V
     keys
 }
 
-/// The bindings of a vhost that a test picks.
+/// The bindings of a vhost that satisfy `is_meant`.
 pub(crate) async fn bindings_where(
     broker: &Administered,
     vhost: VhostId,
@@ -144,8 +144,8 @@ async fn push_bindings(table: &Table, vhost: VhostId, keys: &mut Vec<BindingKey>
     }
 }
 
-/// A name for a binding among those between the same ends: its key with `%` for what is no letter or digit, and behind a
-/// tilde a digest of its arguments.
+/// A key that tells apart bindings between the same ends: the percent-encoded routing key, followed by `~` and a digest
+/// of the arguments, if any.
 fn properties_key(key: &str, arguments: &Map<String, Value>) -> String {
     let mut text = String::from(if key.is_empty() { "~" } else { "" });
     for byte in key.bytes() {
@@ -164,7 +164,7 @@ fn properties_key(key: &str, arguments: &Map<String, Value>) -> String {
 }
 
 impl Ends {
-    /// Whether a binding is between these ends.
+    /// Whether `binding` is between these ends.
     pub(crate) fn are_of(&self, binding: &BindingFacts) -> bool {
         binding.source == self.source
             && binding.destination == self.destination
@@ -173,7 +173,8 @@ impl Ends {
 }
 
 impl VhostOperator {
-    /// Declares a queue, an exchange or a binding; returns whether a queue or an exchange is new.
+    /// Declares a queue, an exchange or a binding; returns true if a queue or an exchange is new, and always for a
+    /// binding.
     ///
     /// # Errors
     /// [`OperationError`].
@@ -187,12 +188,12 @@ impl VhostOperator {
         Ok(is_new)
     }
 
-    /// Tells whether there is an exchange of this name.
+    /// Whether there is an exchange of this name.
     pub(crate) fn has_exchange(&self, name: &str) -> bool {
         self.broker.shared.table.load().exchange(self.vhost, name.as_bytes()).is_some()
     }
 
-    /// Deletes an exchange that is there, if asked only where nothing is bound to it.
+    /// Deletes an exchange; with `if_unused`, only if nothing is bound to it.
     ///
     /// # Errors
     /// [`OperationError`].
@@ -203,7 +204,7 @@ impl VhostOperator {
         self.run(Verb::DeleteExchange { exchange: Name::from(name), if_unused }).await.map(drop)
     }
 
-    /// Takes a binding out.
+    /// Removes a binding.
     ///
     /// # Errors
     /// [`OperationError`].
@@ -211,10 +212,10 @@ impl VhostOperator {
         self.run(Verb::Unbind(Box::new(binding.bind()))).await.map(drop)
     }
 
-    /// Takes the binding out between two ends that has this name.
+    /// Removes the binding between two ends that has this properties key.
     ///
     /// # Errors
-    /// There is none; or [`OperationError`].
+    /// There is no such binding; or [`OperationError`].
     pub(crate) async fn unbind(&self, ends: Ends, properties_key: &str) -> Result<(), OperationError> {
         let is_meant =
             |binding: &BindingFacts| ends.are_of(binding) && binding.properties_key == properties_key;

@@ -1,5 +1,5 @@
-//! A document of definitions is taken over: users, vhosts, permissions and policies all or none, and behind them what is
-//! declared. A recovery of lost definitions takes one over before it lets users in.
+//! Imports a document of definitions: users, vhosts, permissions and policies all or nothing, then the declarations. A
+//! recovery of lost definitions imports a document before it lets users in.
 
 use std::sync::Arc;
 
@@ -18,14 +18,14 @@ use crate::requests::body::change;
 use crate::requests::import::{Declared, Import};
 use crate::requests::operation_error::OperationError;
 
-/// Declarations of an import that one turn of a cell makes.
+/// Declarations that one turn of a cell makes.
 const DECLARATIONS_A_TURN: usize = 32;
 
-/// Takes a document over, with what is declared up to the first refusal; what is there already stays. Users and vhosts
-/// of a file belong to it from then on. Gives the parts that mean nothing here, in words.
+/// Imports a document; stops at the first declaration that is refused and keeps the earlier ones. With `file`, the
+/// users and vhosts belong to that file from now on. Returns descriptions of the parts without meaning here.
 ///
 /// # Errors
-/// The first object that is refused, or the broker has come to its end.
+/// The first object that is refused, or the broker has stopped.
 pub(crate) async fn take_over(
     broker: &Arc<Administered>,
     identity: &Identity,
@@ -52,17 +52,17 @@ pub(crate) async fn take_over(
 /// The result of a recovery.
 #[derive(Debug)]
 pub(crate) struct Recovered {
-    /// Parts of the document that mean nothing here, in words.
+    /// Descriptions of the document's parts without meaning here.
     pub(crate) left_out: Vec<String>,
-    /// The password of the user `admin`, where there was no user left.
+    /// The password of the user `admin`, if no user was left.
     pub(crate) first_password: Option<FirstPassword>,
 }
 
-/// Takes a document over, if one is given, and then ends the time in which only the operator may log in. The user
-/// `admin` is made as at a first start.
+/// Imports the document, if one is given, then ends the recovery, during which only the operator may log in. Creates
+/// the user `admin` as at a first start.
 ///
 /// # Errors
-/// Nothing is lost, a part of the document is refused, or the broker has come to its end. Then users stay shut out.
+/// No definitions are lost, a part of the document is refused, or the broker has stopped. Users then stay locked out.
 pub(crate) async fn recover(
     broker: &Arc<Administered>,
     identity: &Identity,
@@ -80,7 +80,7 @@ pub(crate) async fn recover(
     let recovered = spawn_blocking(move || {
         let access = &of_thread.shared.access;
         let file = of_thread.shared.settings.load().config.users.admin_password_file.clone();
-        // First, so that the built-in user is not there for a moment.
+        // Comes first, so that the built-in user never appears.
         let first_password = make_admin(access, file.as_deref())?;
         access.recover()?;
         access.warn_of_missing_scram_keys();
@@ -95,7 +95,7 @@ pub(crate) async fn recover(
     Ok(Recovered { left_out, first_password })
 }
 
-/// Declares everything in this order, some at a time, and waits until no crash undoes it.
+/// Makes the declarations in order, in batches, and waits until they are durable.
 async fn declare_all(
     broker: &Arc<Administered>,
     identity: &Identity,
@@ -114,7 +114,7 @@ async fn declare_all(
     Ok(())
 }
 
-/// Declares these up to the first that is refused, and names that.
+/// Makes these declarations; the error names the first one refused.
 async fn declare_some(client: &InternalClient, some: &[Declared]) -> Result<(), OperationError> {
     let refused = |at: usize, why: &str| {
         some.get(at).map_or(Ok(()), |declared| Err(OperationError::Bad(declared.refused(why))))

@@ -1,4 +1,4 @@
-//! Users' keys and tokens.
+//! Users' NATS keys and tokens.
 
 use std::sync::Arc;
 
@@ -8,10 +8,10 @@ use crate::requests::administered::Administered;
 use crate::requests::body::change;
 use crate::requests::operation_error::OperationError;
 
-/// Checks that these are public keys of users of NATS.
+/// Checks that these are public keys of NATS users.
 ///
 /// # Errors
-/// The sentence that names one that is not.
+/// Names the first key that is not.
 pub(crate) fn check_nkeys(nkeys: &[String]) -> Result<(), AccessError> {
     match nkeys.iter().find(|key| !is_user_key(key)) {
         None => Ok(()),
@@ -22,7 +22,7 @@ pub(crate) fn check_nkeys(nkeys: &[String]) -> Result<(), AccessError> {
     }
 }
 
-/// Makes a token for a user; it is told this once.
+/// Creates a token for a user. The broker keeps only a digest, so the text cannot be shown again.
 ///
 /// # Errors
 /// There is no such user, or [`OperationError`].
@@ -36,7 +36,7 @@ pub(crate) async fn make_token(broker: &Arc<Administered>, name: String) -> Resu
     Ok(made.await?.reveal().to_string())
 }
 
-/// Takes all tokens of a user away.
+/// Deletes all tokens of a user.
 ///
 /// # Errors
 /// There is no such user, or [`OperationError`].

@@ -1,4 +1,4 @@
-//! Somebody who administers a vhost: their rights, and the internal client that does what they ask for.
+//! An operator in a vhost: checks what they may see, and runs commands in their name with an internal client.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::internal::{InternalClient, InternalClients};
 use crate::requests::administered::Administered;
 use crate::requests::operation_error::OperationError;
 
-/// An operator in a vhost that they may see.
+/// An operator in a vhost that the operator may see.
 #[derive(Clone)]
 pub(crate) struct VhostOperator {
     pub(crate) broker: Arc<Administered>,
@@ -22,10 +22,10 @@ pub(crate) struct VhostOperator {
 }
 
 impl VhostOperator {
-    /// An operator in the vhost of this name.
+    /// Creates the operator in the vhost of this name.
     ///
     /// # Errors
-    /// There is no such vhost, or none that the user may see.
+    /// The user sees no vhost of this name.
     pub(crate) fn of(
         broker: &Arc<Administered>,
         identity: Identity,
@@ -35,28 +35,28 @@ impl VhostOperator {
         Ok(VhostOperator { broker: Arc::clone(broker), identity, vhost, name: name.to_owned() })
     }
 
-    /// Finds a queue, which anybody may look at who may see the vhost.
+    /// Finds a queue. The right to see the vhost is enough.
     ///
     /// # Errors
-    /// There is none of this name.
+    /// There is no queue of this name.
     pub(crate) fn queue(&self, name: &str) -> Result<QueueId, OperationError> {
         let found = self.broker.shared.table.load().queue(self.vhost, name.as_bytes());
         found.ok_or_else(|| OperationError::Missing("queue", name.to_owned()))
     }
 
-    /// A client that acts for the operator, for one request.
+    /// Connects a client in the operator's name, for one request.
     ///
     /// # Errors
-    /// Too many requests are running, or the broker has come to its end.
+    /// Too many requests are running, or the broker has stopped.
     pub(crate) async fn client(&self) -> Result<InternalClient, OperationError> {
         let clients = InternalClients::owned(&self.broker.shared, Owner::Operator);
         Ok(clients.connect_to(self.identity.clone(), self.vhost).await?)
     }
 
-    /// Runs a command in the operator's name; returns once no crash undoes it.
+    /// Runs a command in the operator's name; returns once its effect is durable.
     ///
     /// # Errors
-    /// The refusal of the command; or the broker has come to its end.
+    /// The refusal of the command; or the broker has stopped.
     pub(crate) async fn run(&self, verb: Verb) -> Result<Done, OperationError> {
         Ok(self.client().await?.done(verb).await?)
     }

@@ -1,4 +1,4 @@
-//! Vhosts come and go while the broker runs.
+//! Creates and deletes vhosts while the broker runs, and counts their objects.
 
 use std::sync::Arc;
 
@@ -23,7 +23,7 @@ use crate::requests::on_cell::on_cell;
 use crate::requests::operation_error::OperationError;
 use crate::shared::{NO_CONNECTION, queue_key};
 
-/// Messages of queues, added up.
+/// Messages of queues, summed up.
 #[derive(Debug, Default, Clone, Copy)]
 pub(crate) struct Totals {
     pub(crate) ready: usize,
@@ -31,7 +31,7 @@ pub(crate) struct Totals {
 }
 
 impl Totals {
-    /// The sums of these vhosts. Each queue is locked for two loads, one after the other.
+    /// The sums over these vhosts. Locks one queue at a time, for two loads.
     pub(crate) async fn of(broker: &Administered, vhosts: &[VhostId]) -> Totals {
         let mut totals = Totals::default();
         for (index, (_, id)) in queue_ids(broker, vhosts).into_iter().enumerate() {
@@ -46,7 +46,7 @@ impl Totals {
     }
 }
 
-/// How many there are of each kind of object.
+/// The number of objects of each kind.
 #[derive(Debug, Default, Clone, Copy)]
 pub(crate) struct ObjectTotals {
     pub(crate) connections: usize,
@@ -57,7 +57,8 @@ pub(crate) struct ObjectTotals {
 }
 
 impl ObjectTotals {
-    /// The connections that a user may see with what they have, and what is in these vhosts.
+    /// Counts the connections that the user may see, with their sessions and readers, and the exchanges and queues of
+    /// these vhosts.
     pub(crate) async fn of(broker: &Administered, identity: &Identity, vhosts: &[VhostId]) -> ObjectTotals {
         let mut totals = ObjectTotals::default();
         for (index, id) in connection_ids(broker, identity).into_iter().enumerate() {
@@ -78,7 +79,7 @@ impl ObjectTotals {
     }
 }
 
-/// Makes a vhost, or changes what is told of it: what is absent stays as it is. Says whether it is new.
+/// Creates a vhost or changes its description and tags; `None` keeps the old value. Returns true if the vhost is new.
 ///
 /// # Errors
 /// [`OperationError`].
@@ -103,7 +104,7 @@ pub(crate) async fn put_vhost(
     Ok(is_new)
 }
 
-/// Lets clients into vhosts that were made, each with its name and number; `None` where the broker has come to its end.
+/// Opens new vhosts, given by name and number, to clients; `None` if the broker has stopped.
 pub(crate) async fn open_vhosts(broker: &Administered, vhosts: Vec<(String, u32)>) -> Option<()> {
     let add = move |cell: &Cell| {
         for (name, id) in &vhosts {
@@ -114,10 +115,10 @@ pub(crate) async fn open_vhosts(broker: &Administered, vhosts: Vec<(String, u32)
     on_cell(&broker.shared, 0, add).await
 }
 
-/// Takes a vhost away, with its connections, queues, exchanges and permissions.
+/// Deletes a vhost with its connections, queues, exchanges and permissions.
 ///
 /// # Errors
-/// There is no such vhost, or its connections do not end.
+/// There is no such vhost, or its connections do not close in time; or [`OperationError`].
 pub(crate) async fn delete_vhost(broker: &Arc<Administered>, name: String) -> Result<(), OperationError> {
     let found = broker.shared.table.load().vhost_named(name.as_bytes());
     let vhost = found.ok_or_else(|| OperationError::no_vhost(&name))?;
@@ -126,7 +127,7 @@ pub(crate) async fn delete_vhost(broker: &Arc<Administered>, name: String) -> Re
         emptied = on_cell(&broker.shared, 0, move |cell| empty(cell, vhost)).await;
         match emptied {
             Some(true) => break,
-            // Connections are on their way out, and their exclusive queues with them.
+            // Connections are still closing, and their exclusive queues go with them.
             Some(false) => tokio::time::sleep(VHOST_LOOK_EVERY).await,
             None => return Err(OperationError::Ended),
         }
@@ -135,14 +136,14 @@ pub(crate) async fn delete_vhost(broker: &Arc<Administered>, name: String) -> Re
         let text = "the vhost is still in use: its connections do not end; try again";
         return Err(OperationError::Conflict(String::from(text)));
     };
-    // Of any vhost: it asks for the journal alone.
+    // Any vhost would do: the client only waits for the journal.
     let clients = InternalClients::owned(&broker.shared, Owner::Operator);
     clients.connect_to(Identity::broker(), vhost).await?.sync().await?;
     change(broker, move |draft| draft.delete_vhost(&name)).await
 }
 
-/// Ends the connections of a vhost, deletes what is in it and, once that is all, the vhost; false where something is
-/// left.
+/// Closes the connections of a vhost and deletes its queues and exchanges; removes the vhost once nothing is left.
+/// Returns false if something is left.
 fn empty(cell: &Cell, vhost: VhostId) -> bool {
     let reason: Box<str> = "the vhost is deleted".into();
     for (id, handle) in (0..).zip(cell.shared.cells.get().into_iter().flatten()) {
@@ -159,7 +160,7 @@ fn empty(cell: &Cell, vhost: VhostId) -> bool {
     let actor = Actor { identity: &broker, connection: NO_CONNECTION, vhost };
     let table = cell.shared.table.load_full();
     for (name, _) in table.queues(vhost) {
-        // One that is exclusive goes with its connection.
+        // An exclusive queue goes with its connection.
         let _ = delete_queue_if(cell, &actor, name.as_bytes(), DeleteOptions::default(), |_| ());
     }
     for exchange in table.exchanges(vhost).filter(|exchange| !exchange.name().as_bytes().starts_with(b"amq."))
