@@ -1,4 +1,4 @@
-//! The broker as the admin listener sees it.
+//! The broker, as the admin listener uses it.
 
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, Weak};
@@ -14,16 +14,16 @@ use crate::metrics::Metrics;
 use crate::settings::Settings;
 use crate::shared::{CellHandle, Shared};
 
-/// A broker that is administered.
+/// A broker and the facts about it that the admin listener shows.
 pub(crate) struct Administered {
     pub(crate) shared: Arc<Shared>,
     pub(crate) guarded: Arc<Guarded>,
-    /// The broker's name, as nodes of RabbitMQ are named.
+    /// The broker's name, in the form of a RabbitMQ node name.
     pub(crate) node: String,
     pub(crate) cores: usize,
     pub(crate) started: Time,
     pub(crate) metrics: Arc<Metrics>,
-    /// Where the program that runs the broker hears requests, as long as it does.
+    /// Requests to the program that runs the broker, while it accepts them.
     pub(crate) requests: Weak<Sender<OperatorRequest>>,
 }
 
@@ -37,7 +37,7 @@ impl Administered {
         self.shared.settings.load_full()
     }
 
-    /// The vhosts that a user may see, by name: those that the user may enter, or all for one who monitors.
+    /// The vhosts that a user may see, by name: those that the user may enter, or all if the user may monitor.
     pub(crate) fn vhosts(&self, identity: &Identity) -> Vec<(Name, VhostId)> {
         let table = self.shared.table.load();
         let seen = table.vhosts().filter(|(id, _)| may_see(identity, *id));
@@ -51,7 +51,7 @@ impl Administered {
         self.shared.table.load().vhost_named(name.as_bytes()).filter(|id| may_see(identity, *id))
     }
 
-    /// The vhosts of a list: all that the user may see, or that of this name. `None` where there is no such vhost.
+    /// The vhosts to list: the named one, or all that the user may see. `None` if the user sees no vhost of this name.
     pub(crate) fn listed(&self, identity: &Identity, vhost: Option<&str>) -> Option<Vec<VhostId>> {
         match vhost {
             None => Some(self.vhosts(identity).into_iter().map(|(_, vhost)| vhost).collect()),
@@ -59,7 +59,7 @@ impl Administered {
         }
     }
 
-    /// The name of a vhost; empty where it is deleted meanwhile.
+    /// The name of a vhost; empty if it has been deleted.
     pub(crate) fn vhost_name(&self, id: VhostId) -> String {
         self.shared.table.load().vhost_name(id).map(ToString::to_string).unwrap_or_default()
     }

@@ -1,4 +1,4 @@
-//! Arguments in requests: JSON becomes values, which the broker's tables read.
+//! Arguments in requests: converts JSON to the values that the broker's argument tables read.
 
 use imori_core::message::Value as CoreValue;
 use imori_core::name::Name;

@@ -1,4 +1,4 @@
-//! Bodies of requests: JSON objects.
+//! Request bodies: JSON objects.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use super::operation_error::OperationError;
 use crate::access::{AccessError, Draft};
 use crate::limits::ADMIN_BODY_BYTES_MAX;
 
-/// A JSON object that was sent. Without a body it is empty.
+/// A JSON object that was sent; empty without a body.
 #[derive(Debug)]
 pub(crate) struct Body(pub(crate) Map<String, Value>);
 
@@ -23,7 +23,7 @@ impl<S: Send + Sync> FromRequest<S> for Body {
     type Rejection = Response;
 
     async fn from_request(request: Request, _: &S) -> Result<Body, Response> {
-        // It fits, as the guard has seen its length.
+        // The guard has already checked the length.
         let max = usize::try_from(ADMIN_BODY_BYTES_MAX).unwrap_or(usize::MAX);
         let bytes = to_bytes(request.into_body(), max).await;
         let bytes = bytes.map_err(|_| bad_request("the body did not come whole"))?;
@@ -39,7 +39,7 @@ impl<S: Send + Sync> FromRequest<S> for Body {
 }
 
 impl Body {
-    /// A field of this type; `None` where it is absent or null.
+    /// A field of this type; `None` if it is absent or null.
     pub(crate) fn get<T: DeserializeOwned>(&self, name: &str) -> Result<Option<T>, AccessError> {
         match self.0.get(name) {
             None | Some(Value::Null) => Ok(None),
@@ -49,12 +49,12 @@ impl Body {
         }
     }
 
-    /// A field that has to be there.
+    /// A field that must be present.
     pub(crate) fn required<T: DeserializeOwned>(&self, name: &str) -> Result<T, AccessError> {
         self.get(name)?.ok_or_else(|| AccessError::bad(format_args!("`{name}` is missing")))
     }
 
-    /// A truth value, which may be written as text.
+    /// A bool, or the text `true` or `false`; `absent` if the field is missing.
     pub(crate) fn flag(&self, name: &str, absent: bool) -> Result<bool, AccessError> {
         match self.0.get(name) {
             Some(Value::String(text)) if text == "true" => Ok(true),
@@ -63,7 +63,7 @@ impl Body {
         }
     }
 
-    /// A list of words: as a list, or as one text with commas between them.
+    /// A list of words, sent as a list or as one text separated by commas.
     pub(crate) fn words(&self, name: &str) -> Result<Option<Vec<String>>, AccessError> {
         match self.0.get(name) {
             Some(Value::String(text)) => {
@@ -75,7 +75,7 @@ impl Body {
     }
 }
 
-/// Changes what an operator sets on a thread that may wait for the disk.
+/// Changes the objects that operators set, on a thread that may wait for the disk.
 pub(crate) async fn change<R: Send + 'static>(
     broker: &Arc<Administered>,
     edit: impl FnOnce(&mut Draft) -> Result<R, AccessError> + Send + 'static,
@@ -87,7 +87,7 @@ pub(crate) async fn change<R: Send + 'static>(
     }
 }
 
-/// Answers to a change that sets something: 201 where it is new.
+/// Applies a change that sets an object; answers 201 if the object is new.
 pub(crate) async fn set(
     broker: &Arc<Administered>,
     edit: impl FnOnce(&mut Draft) -> Result<bool, AccessError> + Send + 'static,
@@ -99,7 +99,7 @@ pub(crate) async fn set(
     }
 }
 
-/// Answers to a change that takes something away.
+/// Applies a change that deletes an object.
 pub(crate) async fn remove(
     broker: &Arc<Administered>,
     edit: impl FnOnce(&mut Draft) -> Result<(), AccessError> + Send + 'static,

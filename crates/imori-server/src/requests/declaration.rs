@@ -1,4 +1,4 @@
-//! A queue, an exchange or a binding that an operator declares, from either API or from a document.
+//! A queue, an exchange or a binding that an operator declares, through either admin API or in a document.
 
 use imori_core::arguments::{check_name, read_arguments, read_exchange};
 use imori_core::internal::{Bind, BindTarget, DeclareQueue, Verb};
@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 use super::arguments::{binding_arguments, entries};
 use super::operation_error::OperationError;
 
-/// Something that an operator declares.
+/// An object that an operator declares.
 #[derive(Debug)]
 pub(crate) enum Declaration {
     /// A queue.
@@ -25,7 +25,7 @@ pub(crate) enum Declaration {
 #[derive(Debug)]
 pub(crate) struct ExchangeDeclaration {
     pub(crate) name: String,
-    /// The name of its kind.
+    /// The name of the exchange kind.
     pub(crate) kind: String,
     pub(crate) is_durable: bool,
     pub(crate) is_auto_delete: bool,
@@ -33,7 +33,7 @@ pub(crate) struct ExchangeDeclaration {
     pub(crate) arguments: Map<String, Value>,
 }
 
-/// A binding that an operator declares, or takes out.
+/// A binding that an operator declares or removes.
 #[derive(Debug)]
 pub(crate) struct BindingDeclaration {
     pub(crate) ends: Ends,
@@ -47,7 +47,7 @@ pub(crate) struct Ends {
     /// The exchange.
     pub(crate) source: String,
     pub(crate) destination: String,
-    /// The destination is a queue, not an exchange.
+    /// Whether the destination is a queue rather than an exchange.
     pub(crate) is_to_queue: bool,
 }
 
@@ -55,7 +55,7 @@ impl Declaration {
     /// The command that declares it.
     ///
     /// # Errors
-    /// A name or an argument that it cannot have.
+    /// A name or an argument is invalid.
     pub(crate) fn verb(&self) -> Result<Verb, OperationError> {
         match self {
             Declaration::Queue { name, is_durable, is_auto_delete, arguments } => {
@@ -87,7 +87,7 @@ impl ExchangeDeclaration {
 }
 
 impl BindingDeclaration {
-    /// The binding.
+    /// Converts the declaration to the core's binding.
     pub(crate) fn bind(&self) -> Bind {
         let Ends { source, destination, is_to_queue } = &self.ends;
         let to = Name::from(destination.as_str());

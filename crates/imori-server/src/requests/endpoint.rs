@@ -1,9 +1,9 @@
-//! Endpoints of the admin listener: a method and a path, with the tag and the right that its user needs.
+//! Endpoints of the admin listener: a method and a path, with the tag and the right that the user needs.
 //!
-//! The rows of `admin/routes.rs` and `v1/routes.rs` are the one table: the router is built from them, and the page on
-//! rights shows them. A path without a row does not exist. The tag is checked before the handler, because a check
-//! inside one is hard to find. The right is only named here; the verb that the handler runs decides it, so `authorize`
-//! stays the only place that does. RabbitMQ lets `monitoring` close connections; here it only sees them.
+//! The rows of `admin/routes.rs` and `v1/routes.rs` are the only table: the router is built from them, and the page on
+//! rights is checked against them. The tag is checked before the handler, because a check inside one is easy to miss.
+//! The right is only documented here; the handler's verb decides it, so `authorize` stays the only place that does.
+//! RabbitMQ lets `monitoring` close connections; here it only sees them.
 
 use std::fmt;
 use std::sync::Arc;
@@ -21,13 +21,13 @@ use imori_core::id::VhostId;
 use super::administered::Administered;
 use super::answer::not_permitted;
 
-/// A method of a path, and what answers there.
+/// A method of a path, with its handler and the access it needs.
 pub(crate) struct Endpoint {
     #[cfg_attr(not(test), allow(dead_code, reason = "the page on rights shows it"))]
     pub(crate) method: Method,
     pub(crate) path: String,
     pub(crate) login: Login,
-    /// The action that the tags of the user have to allow.
+    /// The action that the user's tags must allow.
     pub(crate) action: Action,
     #[cfg_attr(not(test), allow(dead_code, reason = "the page on rights shows it"))]
     pub(crate) right: Right,
@@ -39,20 +39,20 @@ pub(crate) struct Endpoint {
 pub(crate) enum Login {
     /// Every client.
     Needed,
-    /// Clients on other machines: Prometheus reads metrics from this one as it reads RabbitMQ's.
+    /// Clients on other machines. Prometheus on this machine reads metrics without a login, as with RabbitMQ.
     NeededFromElsewhere,
-    /// No client: the answer is without details (SECURITY WEB-01).
+    /// No client: without a login the answer omits details (SECURITY WEB-01).
     NotNeeded,
 }
 
-/// The right that an endpoint asks beside the tag. The verb of the broker or the operation that it performs decides it.
+/// The right that an endpoint needs besides the tag. The handler's verb or operation decides it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Right {
-    /// None.
+    /// No right.
     Nothing,
-    /// The answer has the vhosts that the user may enter.
+    /// The answer covers the vhosts that the user may enter.
     Shown,
-    /// The answer has the user's own connections.
+    /// The answer covers the user's own connections.
     ShownOwn,
     /// A permission in the vhost.
     Vhost,
@@ -64,9 +64,9 @@ pub(crate) enum Right {
     Read,
     /// Write on the exchange, and by key.
     Write,
-    /// Write on the end to which messages come, read on the one from which they come.
+    /// Write on the destination, read on the source.
     Bind,
-    /// Read on the queue, and write on the exchange to which its messages go.
+    /// Read on the queue, and write on the exchange that its messages move to.
     Move,
 }
 
@@ -88,7 +88,7 @@ impl fmt::Display for Right {
 }
 
 impl Endpoint {
-    /// An endpoint with this handler.
+    /// Creates an endpoint with this handler.
     pub(crate) fn new<H, T>(
         method: Method,
         path: &str,
@@ -103,7 +103,7 @@ impl Endpoint {
         Endpoint { method, path: path.to_owned(), login, action, right, answers: on(filter, handler) }
     }
 
-    /// An endpoint whose handler is described elsewhere. `answers` has this method alone.
+    /// Creates an endpoint whose handler has an OpenAPI description. `answers` has this method only.
     pub(crate) fn described(
         method: Method,
         path: String,
@@ -113,7 +113,7 @@ impl Endpoint {
         Endpoint { method, path, login: Login::Needed, action, right, answers }
     }
 
-    /// The handler behind the check of the tag.
+    /// The handler behind the tag check.
     pub(crate) fn answers(&self, broker: &Arc<Administered>) -> MethodRouter<Arc<Administered>> {
         let answers = self.answers.clone();
         match self.login {
@@ -125,7 +125,7 @@ impl Endpoint {
     }
 }
 
-/// Lets a request through whose user has a tag for the action.
+/// Passes on a request whose user has a tag that allows the action.
 async fn check(
     State((broker, action)): State<(Arc<Administered>, Action)>,
     Extension(identity): Extension<Identity>,
@@ -133,7 +133,7 @@ async fn check(
     request: Request,
     next: Next,
 ) -> Response {
-    // Policies are set in a vhost, where the tag alone is not enough. The handler answers for one that is not there.
+    // Policies belong to a vhost, where the tag alone is not enough. The handler answers if the vhost does not exist.
     let vhost = params.iter().find(|(name, _)| *name == "vhost" && action == Action::SetPolicy);
     let (vhost, object) = match vhost.and_then(|(_, name)| broker.vhost(&identity, name)) {
         Some(vhost) => (vhost, Object::Vhost),

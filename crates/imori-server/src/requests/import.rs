@@ -1,4 +1,4 @@
-//! A document of definitions as RabbitMQ writes it, read whole before anything of it is done.
+//! Reads a whole document of definitions in RabbitMQ's format, before any of it is applied.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -18,9 +18,9 @@ use crate::credentials::{Algorithm, PasswordHash, ScramKeys, verify};
 #[derive(Debug)]
 pub(crate) struct Import {
     pub(crate) objects: ImportedObjects,
-    /// Exchanges before queues, and bindings behind both.
+    /// Exchanges, then queues, then bindings.
     pub(crate) declared: Vec<Declared>,
-    /// The parts that mean nothing here, in words.
+    /// Descriptions of the parts without meaning here.
     pub(crate) left_out: Vec<String>,
 }
 
@@ -40,16 +40,16 @@ pub(crate) struct ImportedObjects {
 #[derive(Debug)]
 struct ImportedUser {
     name: String,
-    /// With the hash that the document has, if any.
+    /// The user, with the password hash of the document, if any.
     user: User,
     clear_password: Option<ClearPassword>,
 }
 
-/// A password that a document has in the clear.
+/// A clear-text password in a document.
 struct ClearPassword(String);
 
 impl fmt::Debug for ClearPassword {
-    /// Nothing of it gets into a log.
+    /// Keeps the password out of logs.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("ClearPassword")
     }
@@ -82,7 +82,7 @@ struct VhostRow {
 #[derive(Debug, Deserialize)]
 struct UserRow {
     name: String,
-    /// Any value, so that the error for another type than text can name the user.
+    /// Any JSON value, so that the error about a wrong type can name the user.
     #[serde(default)]
     password: Option<Value>,
     #[serde(default)]
@@ -131,7 +131,7 @@ struct TopicRow {
     others: Map<String, Value>,
 }
 
-/// A parameter of RabbitMQ: limits of a vhost, or an operator policy.
+/// A RabbitMQ parameter: the limits of a vhost, or an operator policy.
 #[derive(Debug, Deserialize)]
 struct ParameterRow {
     #[serde(default)]
@@ -154,7 +154,7 @@ struct QueueRow {
     auto_delete: bool,
     #[serde(default)]
     arguments: Map<String, Value>,
-    /// RabbitMQ writes it beside the argument that says the same.
+    /// RabbitMQ repeats the queue type here; the argument counts.
     #[serde(default, rename = "type")]
     _type: Option<Value>,
     #[serde(flatten)]
@@ -197,24 +197,24 @@ struct BindingRow {
     others: Map<String, Value>,
 }
 
-/// An object of a document that is declared.
+/// An object that the document declares.
 #[derive(Debug)]
 pub(crate) struct Declared {
-    /// The vhost in which it is declared.
+    /// The vhost that it is declared in.
     pub(crate) vhost: String,
-    /// The object in words.
+    /// The object's kind and name, for messages.
     what: String,
     pub(crate) declaration: Declaration,
 }
 
 impl Declared {
-    /// A refusal, with the name of what was refused.
+    /// An error text that names the refused object.
     pub(crate) fn refused(&self, why: &str) -> String {
         format!("{} in vhost `{}`: {why}", self.what, self.vhost.escape_debug())
     }
 }
 
-/// Lists of a document that mean something here.
+/// The document's lists that are imported.
 const KNOWN: [&str; 9] = [
     "vhosts",
     "users",
@@ -227,13 +227,13 @@ const KNOWN: [&str; 9] = [
     "bindings",
 ];
 
-/// The component of parameters that are limits of vhosts.
+/// The component of the parameters that hold a vhost's limits.
 pub(crate) const VHOST_LIMITS_COMPONENT: &str = "vhost-limits";
 
-/// The component of parameters that are operator policies.
+/// The component of the parameters that hold operator policies.
 pub(crate) const OPERATOR_POLICY_COMPONENT: &str = "operator_policy";
 
-/// Facts of a document about itself.
+/// The document's metadata, which is ignored.
 const FACTS: [&str; 8] = [
     "rabbit_version",
     "rabbitmq_version",
@@ -246,10 +246,12 @@ const FACTS: [&str; 8] = [
 ];
 
 impl Import {
-    /// Reads a document; `vhost` is that of objects which name none, and then a document has no users.
+    /// Reads a document. With `vhost`, all objects belong to that vhost, and vhosts, users and their permissions are
+    /// left out.
     ///
     /// # Errors
-    /// The first row that is none of its kind.
+    ///
+    /// The first row that cannot be read.
     pub(crate) fn read(mut document: Map<String, Value>, vhost: Option<&str>) -> Result<Import, AccessError> {
         let mut left_out = Vec::new();
         let mut objects = ImportedObjects::default();
@@ -334,7 +336,7 @@ impl Import {
         for vhost in &mut objects.vhosts {
             let what = format!("vhost `{}`", vhost.name.escape_debug());
             let mut others = vhost.others.clone();
-            // RabbitMQ writes these with each vhost; they change nothing on one node.
+            // RabbitMQ writes these for each vhost; they change nothing on one node.
             ["tracing", "default_queue_type", "protected_from_deletion"]
                 .iter()
                 .for_each(|name| drop(others.remove(*name)));
@@ -378,7 +380,7 @@ fn in_vhost(named: Option<&str>, given: Option<&str>, what: &str) -> Result<Stri
     vhost.ok_or_else(|| AccessError::bad(format_args!("{what}: `vhost` is missing")))
 }
 
-/// Reads limits; without any, RabbitMQ writes an empty list.
+/// Reads limits. RabbitMQ writes an empty list if there are none.
 fn limits(what: &str, value: Value) -> Result<BTreeMap<String, i64>, AccessError> {
     match value {
         Value::Null => Ok(BTreeMap::new()),
@@ -388,7 +390,7 @@ fn limits(what: &str, value: Value) -> Result<BTreeMap<String, i64>, AccessError
     }
 }
 
-/// Reads a policy, and notes the keys of it that have no effect.
+/// Reads a policy and notes its keys that have no effect.
 fn imported(
     kind: PolicyKind,
     vhost: String,
@@ -404,7 +406,7 @@ fn imported(
     Ok(ImportedPolicy { kind, vhost, name, row })
 }
 
-/// Notes fields that mean nothing here.
+/// Notes fields without meaning here.
 fn note(left_out: &mut Vec<String>, what: &str, others: &Map<String, Value>) {
     for name in others.keys() {
         left_out.push(format!("{what}: `{}`", name.escape_debug()));
@@ -424,7 +426,7 @@ impl UserRow {
             Some(Value::String(text)) => Some(ClearPassword(text)),
             Some(_) => return Err(AccessError::bad(format_args!("{what}: `password` is no text; quote it"))),
         };
-        // RabbitMQ's first algorithm has no name in old documents.
+        // Old documents do not name RabbitMQ's first algorithm.
         let algorithm =
             self.hashing_algorithm.unwrap_or_else(|| String::from("rabbit_password_hashing_sha256"));
         let known: Option<Algorithm> = serde_json::from_value(Value::String(algorithm.clone())).ok();
@@ -453,7 +455,7 @@ impl UserRow {
 }
 
 impl ClearPassword {
-    /// The hash to keep: the document's or the stored one if either is of this password, so that a document that is read
+    /// The hash to store: the document's or the stored one if it matches this password, so that importing a document
     /// again changes nothing.
     fn hash(
         &self,
@@ -471,7 +473,7 @@ impl ClearPassword {
     }
 }
 
-/// Words, as a list or with commas between them.
+/// Words, given as a list or separated by commas.
 fn words(value: Option<&Value>) -> Vec<String> {
     match value {
         Some(Value::String(text)) => {
@@ -483,7 +485,7 @@ fn words(value: Option<&Value>) -> Vec<String> {
 }
 
 impl ImportedObjects {
-    /// The users and vhosts, which belong to this file if it is the definitions file.
+    /// The users and vhosts that belong to `file` if it is the definitions file.
     pub(crate) fn of_file(&self, file: String) -> FileObjects {
         FileObjects {
             file,
@@ -492,7 +494,7 @@ impl ImportedObjects {
         }
     }
 
-    /// Puts everything into a draft; gives the names and numbers of vhosts that are new.
+    /// Puts all objects into a draft; returns the names and numbers of the new vhosts.
     ///
     /// # Errors
     /// The first object that the draft refuses.
@@ -501,7 +503,7 @@ impl ImportedObjects {
         for row in self.vhosts {
             let metadata = row.metadata.unwrap_or_default();
             let described = row.description.or_else(|| metadata["description"].as_str().map(str::to_owned));
-            // A document says them elsewhere.
+            // The document lists limits separately.
             let known = draft.objects.vhosts.get(&row.name).map(|known| known.limits.clone());
             let facts = VhostFacts {
                 limits: known.unwrap_or_default(),
@@ -546,7 +548,7 @@ impl ImportedObjects {
         Ok(new_vhosts)
     }
 
-    /// The vhosts of its policies.
+    /// The vhosts whose policies the document sets.
     pub(crate) fn policy_vhosts(&self) -> BTreeSet<String> {
         self.policies.iter().map(|policy| policy.vhost.clone()).collect()
     }

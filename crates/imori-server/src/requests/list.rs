@@ -1,7 +1,8 @@
-//! Lists: the parameters `columns`, `name`, `page` and `page_size`, and answers that are written as they are gathered.
+//! Lists: the parameters `columns`, `name`, `page` and `page_size`, and answers that are written while they are
+//! gathered.
 //!
-//! A whole list may have a row for each of a hundred thousand queues. Its rows are gathered a few at a time, when those
-//! before them are written, so that neither memory nor other requests suffer.
+//! An unpaged list may have a row for each of a hundred thousand queues. Its rows are gathered in batches, each after
+//! the previous batch is written, to limit memory and let other requests run.
 
 use std::vec;
 
@@ -13,19 +14,19 @@ use super::answer::{HEADERS, bad_request, json_with};
 use crate::http::{gathered, rest_at};
 use crate::limits::{ADMIN_PAGE_ROWS_MAX, HTTP_ROWS_AT_ONCE};
 
-/// Rows of a page where the request says nothing, as in RabbitMQ.
+/// Rows of a page if the request sets no size, as in RabbitMQ.
 const PAGE_ROWS: usize = 100;
 
-/// The parameters of a list. Rows come in the order of their names; other orders are not asked for here.
+/// The parameters of a list. Rows are ordered by name; no other order is supported.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct ListQuery {
     columns: Columns,
-    /// A part of the name that every row has to have.
+    /// A substring that a row's name must contain.
     name: Option<String>,
     page: Option<Page>,
 }
 
-/// The fields that a row is asked for, each as its path; none for all of them.
+/// The requested fields of a row, each as a path; empty for all fields.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub(crate) struct Columns(Vec<Vec<String>>);
 
@@ -37,10 +38,10 @@ struct Page {
 }
 
 impl ListQuery {
-    /// Reads the parameters; those that are not known change nothing.
+    /// Reads the parameters and ignores unknown ones.
     ///
     /// # Errors
-    /// The sentence that says what is wrong with them.
+    /// Says which parameter is wrong.
     pub(crate) fn read(pairs: &[(String, String)]) -> Result<ListQuery, String> {
         let text = |name| pairs.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str());
         let number = |name, max| match text(name).map(str::parse::<usize>) {
@@ -61,13 +62,13 @@ impl ListQuery {
 }
 
 impl Columns {
-    /// Reads names of fields with commas between; `a.b` is field `b` of field `a`.
+    /// Reads field names separated by commas; `a.b` is field `b` of field `a`.
     pub(crate) fn read(text: &str) -> Columns {
         let paths = text.split(',').filter(|path| !path.is_empty());
         Columns(paths.map(|path| path.split('.').map(str::to_owned).collect()).collect())
     }
 
-    /// Leaves of a row what is asked for.
+    /// Reduces a row to the requested fields.
     pub(crate) fn of(&self, row: Value) -> Value {
         if self.0.is_empty() {
             return row;
@@ -93,7 +94,7 @@ fn pick(row: &Value, path: &[String], picked: &mut Map<String, Value>) {
     }
 }
 
-/// The keys whose names have a part, which is in small letters; others have their turns between.
+/// The keys whose names contain `part`, which must be lower case. Yields to other requests between keys.
 pub(crate) async fn named_like<K>(part: &str, keys: Vec<K>, name: impl Fn(&K) -> Option<String>) -> Vec<K> {
     let mut kept = Vec::new();
     for (index, key) in keys.into_iter().enumerate() {
@@ -105,7 +106,7 @@ pub(crate) async fn named_like<K>(part: &str, keys: Vec<K>, name: impl Fn(&K) ->
     kept
 }
 
-/// Answers with the rows of these keys, of which `row` makes each. One whose key finds nothing any more is left out.
+/// Answers with a row per key, made by `row`. Skips a key whose object is gone.
 pub(crate) async fn list<K: Send + 'static>(
     query: Result<ListQuery, String>,
     mut keys: Vec<K>,
@@ -144,10 +145,10 @@ pub(crate) async fn list<K: Send + 'static>(
     json_with(StatusCode::OK, &answer)
 }
 
-/// Makes the row of a key, or finds that it is gone.
+/// Makes the row of a key; `None` if its object is gone.
 type Show<K> = dyn FnMut(&K) -> Option<Value> + Send;
 
-/// A JSON array that is gathered as it is written.
+/// A JSON array that is gathered while it is written.
 struct Rows<K> {
     keys: vec::IntoIter<K>,
     show: Box<Show<K>>,
@@ -156,7 +157,7 @@ struct Rows<K> {
 }
 
 impl<K> Rows<K> {
-    /// The next rows as text, the end of the array with the last of them; `None` behind that.
+    /// The next rows as text, including the end of the array after the last row; `None` once the array is complete.
     fn gather(&mut self) -> Option<String> {
         if self.is_ended {
             return None;
@@ -221,7 +222,7 @@ mod tests {
     #[test]
     fn a_list_is_an_array_however_many_rows_it_is_gathered_in() {
         for count in [0, 1, HTTP_ROWS_AT_ONCE, HTTP_ROWS_AT_ONCE + 1, 3 * HTTP_ROWS_AT_ONCE] {
-            // Every third has gone since the list was made.
+            // Every third object is gone since the list was made.
             let show = |key: &usize| (key % 3 != 2).then(|| json!(key));
             let keys = (0..count).collect::<Vec<usize>>().into_iter();
             let show = Box::new(show);

@@ -1,4 +1,4 @@
-//! Logins to the admin listener: each request of a user has their identity.
+//! Logs users in to the admin listener and gives each request its user's identity.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -17,10 +17,10 @@ use super::answer::{busy, not_authorized};
 use super::endpoint::Login as LoginNeed;
 use crate::http::{Names, decide, is_from_here, login, names_without_login};
 
-/// The clients that have to log in, by path; at a path that is not named, every client.
+/// The login that each path needs; a path that is not listed needs one from every client.
 type Logins = HashMap<String, LoginNeed>;
 
-/// Lets a request through with the [`Identity`] of its user among its extensions, or answers why not.
+/// Passes a request on with its user's [`Identity`] and [`Names`] as extensions, or refuses it.
 pub(crate) async fn log_in(
     State((broker, logins)): State<(Arc<Administered>, Arc<Logins>)>,
     mut request: Request,
@@ -61,7 +61,7 @@ pub(crate) async fn log_in(
     }
 }
 
-/// The identity of a reader of metrics on this machine, who may do nothing else.
+/// The identity of a client on this machine that reads metrics without a login; it may do nothing else.
 fn scraper() -> Identity {
     let user = Name::from("");
     let rights = Rights::new(&user, [Tag::Monitoring].into_iter().collect(), []);

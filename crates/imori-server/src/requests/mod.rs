@@ -1,4 +1,5 @@
-//! The common parts of operators' requests over HTTP: the login, the body, lists and other answers, and jobs for a cell.
+//! The parts that operators' HTTP requests share: login, endpoint table, body, lists and other answers, and jobs for a
+//! cell.
 
 pub(crate) mod login;
 pub(crate) mod endpoint;

@@ -1,11 +1,11 @@
-//! Jobs for a cell: changes that no client has a command for, such as those of vhosts, policies and connections.
+//! Runs jobs on a cell: changes that clients have no command for, such as those of vhosts, policies and connections.
 
 use tokio::sync::oneshot;
 
 use crate::cell::Cell;
 use crate::shared::{Arrival, Shared};
 
-/// Runs a job in a turn of its own on a cell; `None` where the broker has come to its end.
+/// Runs a job on a cell, in a turn of its own; `None` if the broker has stopped.
 pub(crate) async fn on_cell<R: Send + 'static>(
     shared: &Shared,
     cell: u16,
@@ -19,7 +19,7 @@ pub(crate) async fn on_cell<R: Send + 'static>(
             cell.end_turn();
             done
         });
-        // Who asked may be gone.
+        // The requester may be gone.
         let _ = done.map(|done| answer.send(done));
     };
     shared.cell(cell)?.arrivals.send(Arrival::Job(Box::new(turn))).ok()?;

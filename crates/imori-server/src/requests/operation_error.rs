@@ -1,4 +1,4 @@
-//! Why an operator's request was not done, before it is put into the words of either admin API.
+//! Why an operation failed, before either admin API puts it into its own format.
 
 use std::fmt;
 
@@ -9,25 +9,25 @@ use imori_core::route::RouteError;
 use crate::access::AccessError;
 use crate::internal::InternalError;
 
-/// Why a request was not done.
+/// Why an operation failed.
 #[derive(Debug)]
 pub(crate) enum OperationError {
-    /// There is no such object: its kind and name.
+    /// There is no object of this kind and name.
     Missing(&'static str, String),
-    /// The user has no right to it, in words that give nothing away.
+    /// The user lacks a right; the text reveals nothing about the object.
     NotPermitted(String),
-    /// The request contradicts itself, or asks for something that cannot be.
+    /// The request is invalid.
     Bad(String),
-    /// The request does not fit what is there now.
+    /// The request conflicts with the current state.
     Conflict(String),
-    /// The broker cannot do it now.
+    /// The broker cannot do it now; the request may be repeated.
     Unavailable(String),
-    /// The broker has come to its end.
+    /// The broker has stopped.
     Ended,
 }
 
 impl OperationError {
-    /// There is no vhost of this name that the user may see.
+    /// The user sees no vhost of this name.
     pub(crate) fn no_vhost(name: &str) -> OperationError {
         OperationError::Missing("vhost", name.to_owned())
     }

@@ -1,4 +1,4 @@
-//! Requests of an operator that the program which runs the broker sees to, as it knows where its configuration is.
+//! Requests that the program around the broker fulfils, because only it knows where its configuration is.
 
 use std::fmt;
 
@@ -9,37 +9,37 @@ use crate::config::KeyChange;
 /// A request of an operator that leaves the broker running.
 #[derive(Debug)]
 pub enum OperatorRequest {
-    /// SIGHUP, or a request of the admin listener: read the configuration again and take over what can change while
+    /// SIGHUP, or a request to the admin listener: reload the configuration and apply the keys that can change while
     /// the broker runs.
     Reload(ReloadAnswer),
-    /// SIGUSR1: open the file of the log anew, as it was moved away.
+    /// SIGUSR1: reopen the log file, which was moved away.
     ReopenLog,
 }
 
 /// The outcome of a reload.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct Reloaded {
-    /// The keys whose new values are in force.
+    /// The keys whose new values are in effect.
     pub taken_over: Vec<KeyChange>,
     /// The keys whose new values wait for a restart.
     pub waiting: Vec<KeyChange>,
 }
 
-/// Where the outcome of a reload goes; nowhere for a signal.
+/// Receives the outcome of a reload; a signal's reload has no receiver.
 #[derive(Default)]
 pub struct ReloadAnswer(Option<oneshot::Sender<Result<Reloaded, String>>>);
 
 impl ReloadAnswer {
-    /// An answer, and where it comes.
+    /// Creates an answer and its receiver.
     pub(crate) fn new() -> (ReloadAnswer, oneshot::Receiver<Result<Reloaded, String>>) {
         let (sender, receiver) = oneshot::channel();
         (ReloadAnswer(Some(sender)), receiver)
     }
 
-    /// Tells the outcome, or why nothing was taken over.
+    /// Sends the outcome, or why nothing was applied.
     pub fn tell(self, outcome: Result<Reloaded, String>) {
         if let Some(sender) = self.0 {
-            // Whoever asked may be gone.
+            // The requester may be gone.
             let _ = sender.send(outcome);
         }
     }
