@@ -1,4 +1,4 @@
-//! `/api/channels`, and `/api/connections/{name}/sessions`: the sessions that clients opened.
+//! `/api/channels`, and `/api/connections/{name}/sessions`: the open sessions of clients.
 
 use std::sync::Arc;
 
@@ -26,7 +26,7 @@ struct Key {
     session: SessionInspection,
 }
 
-/// The list of channels. A mode of a channel, and what it has published, is known to its connection alone.
+/// Lists the channels. Rows lack a channel's mode and publish counts, which only its connection knows.
 pub(super) async fn channels(
     State(broker): State<Arc<Administered>>,
     Extension(identity): Extension<Identity>,
@@ -45,7 +45,7 @@ pub(super) async fn channels(
     list(ListQuery::read(&pairs), keys, name_of, move |key| row(&shown, key)).await
 }
 
-/// The sessions of a connection of AMQP 1.0 with their links.
+/// Lists the sessions of an AMQP 1.0 connection with their links.
 pub(super) async fn sessions(
     State(broker): State<Arc<Administered>>,
     Extension(identity): Extension<Identity>,
@@ -55,7 +55,7 @@ pub(super) async fn sessions(
     Ok(json_with(StatusCode::OK, &sessions.iter().map(session_row).collect()))
 }
 
-/// A session as RabbitMQ shows it. Its `handle` is that of both ends.
+/// A session as RabbitMQ shows it. The `handle` of a link is the same at both ends.
 fn session_row(session: &SessionDetails) -> Value {
     let of = |direction| session.links.iter().filter(move |link| link.direction == direction);
     let incoming = of(LinkDirection::Incoming).map(|link| {

@@ -1,4 +1,4 @@
-//! `/api/connections`: clients, and the end that an operator makes of one.
+//! `/api/connections`: lists, shows and closes connections.
 
 use std::sync::Arc;
 
@@ -19,13 +19,13 @@ use crate::requests::answer::{done, json_with, not_found};
 use crate::requests::list::{Columns, ListQuery, list};
 use crate::requests::operation_error::OperationError;
 
-/// The reason that a client is told where the operator gives none, in RabbitMQ's words.
+/// The default reason sent to the client of a closed connection, in RabbitMQ's words.
 const CLOSED: &str = "Closed via management plugin";
 
 type Broker = State<Arc<Administered>>;
 type Pairs = Query<Vec<(String, String)>>;
 
-/// The list of connections.
+/// Lists the connections that the user may see.
 pub(super) async fn connections(
     State(broker): Broker,
     Extension(identity): Extension<Identity>,
@@ -52,7 +52,7 @@ pub(super) async fn connection(
     }
 }
 
-/// Closes a connection: its client is told the reason. One that is gone already is as good as closed.
+/// Closes a connection and sends its client the reason. Also succeeds if the connection ends meanwhile.
 pub(super) async fn close_connection(
     State(broker): Broker,
     Extension(identity): Extension<Identity>,

@@ -1,4 +1,4 @@
-//! Queues, exchanges and bindings that an operator declares, and messages that an operator publishes.
+//! Declares queues, exchanges and bindings for an operator, removes and lists bindings, and publishes messages.
 
 use std::sync::Arc;
 
@@ -32,7 +32,7 @@ fn declared(is_new: bool) -> Response {
     if is_new { created() } else { done() }
 }
 
-/// Declares a queue: 201 where it is new.
+/// Declares a queue; answers 201 if it is new, else 204.
 pub(super) async fn put_queue(
     State(broker): Broker,
     Extension(identity): Extension<Identity>,
@@ -40,7 +40,7 @@ pub(super) async fn put_queue(
     body: Body,
 ) -> Answer {
     let operator = VhostOperator::of(&broker, identity, &vhost)?;
-    // Numbers and truth values may be written as text, as RabbitMQ's tools do.
+    // `flag` also accepts booleans as text, because RabbitMQ's tools send them so.
     let declaration = Declaration::Queue {
         name,
         is_durable: body.flag("durable", true)?,
@@ -50,7 +50,7 @@ pub(super) async fn put_queue(
     Ok(declared(operator.declare(declaration).await?))
 }
 
-/// Declares an exchange: 201 where it is new.
+/// Declares an exchange; answers 201 if it is new, else 204.
 pub(super) async fn put_exchange(
     State(broker): Broker,
     Extension(identity): Extension<Identity>,
@@ -69,7 +69,7 @@ pub(super) async fn put_exchange(
     Ok(declared(operator.declare(Declaration::Exchange(declaration)).await?))
 }
 
-/// Deletes an exchange, with `if-unused=true` only if nothing is bound to it.
+/// Deletes an exchange; with `if-unused=true` only if nothing is bound to it.
 pub(super) async fn delete_exchange(
     State(broker): Broker,
     Extension(identity): Extension<Identity>,
@@ -81,8 +81,8 @@ pub(super) async fn delete_exchange(
     Ok(done())
 }
 
-/// The two ends of a binding in a path: the exchange, and behind `q` a queue or behind `e` an exchange. `None` where the
-/// path says neither.
+/// The two ends of a binding, as a path names them: the source exchange, then `q` and a queue or `e` and an exchange.
+/// `None` if `kind` is neither.
 fn ends(source: String, kind: &str, destination: String) -> Option<Ends> {
     let is_to_queue = match kind {
         "q" => true,
@@ -112,7 +112,7 @@ pub(super) async fn bind(
     Ok((StatusCode::CREATED, [(LOCATION, "~")]).into_response())
 }
 
-/// Takes bindings out: those between both ends whose `properties_key` the path names.
+/// Removes the bindings between two ends that have the `properties_key` of the path.
 pub(super) async fn unbind(
     State(broker): Broker,
     Extension(identity): Extension<Identity>,
@@ -124,7 +124,7 @@ pub(super) async fn unbind(
     Ok(done())
 }
 
-/// The bindings between two ends.
+/// Lists the bindings between two ends.
 pub(super) async fn bindings(
     State(broker): Broker,
     Extension(identity): Extension<Identity>,
@@ -135,7 +135,7 @@ pub(super) async fn bindings(
     Ok(rows(&operator, |binding| ends.are_of(binding)).await)
 }
 
-/// The end of bindings that a path names.
+/// The end at which a path selects bindings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum End {
     Source,
@@ -143,7 +143,7 @@ pub(super) enum End {
     DestinationQueue,
 }
 
-/// The bindings at one end.
+/// Lists the bindings that have the named exchange or queue at this end.
 pub(super) async fn bindings_at(
     end: End,
     State(broker): Broker,
@@ -165,7 +165,8 @@ async fn rows(operator: &VhostOperator, is_meant: impl Fn(&BindingFacts) -> bool
     json_with(StatusCode::OK, &found.iter().map(binding_row).collect())
 }
 
-/// Publishes a message: `routing_key`, `payload`, `payload_encoding` and `properties`, and tells whether it was routed.
+/// Publishes a message, given by `routing_key`, `payload`, `payload_encoding` and `properties`. The answer says whether
+/// any receiver got it.
 pub(super) async fn publish(
     State(broker): Broker,
     Extension(identity): Extension<Identity>,
@@ -182,7 +183,7 @@ pub(super) async fn publish(
     Ok(json_with(StatusCode::OK, &json!({"routed": receivers > 0})))
 }
 
-/// Reads a message to be published, and its routing key.
+/// Reads the routing key and the message to publish.
 fn message(body: &Body) -> Result<(String, OutgoingMessage), AccessError> {
     let subject: String = body.required("routing_key")?;
     let payload: String = body.required("payload")?;

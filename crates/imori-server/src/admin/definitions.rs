@@ -1,4 +1,4 @@
-//! `/api/definitions`: everything that is declared and set, as one document that another broker can take over.
+//! `/api/definitions`: exports all settings and declarations as one document, and imports such a document.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -28,7 +28,7 @@ use crate::requests::operation_error::OperationError;
 
 type Broker = State<Arc<Administered>>;
 
-/// Everything: users, vhosts, permissions, policies, and what is declared durably in each vhost.
+/// Exports users, vhosts, permissions, policies, and the durable declarations of each vhost.
 pub(super) async fn export(State(broker): Broker, Extension(identity): Extension<Identity>) -> Response {
     let objects = broker.shared.access.objects();
     let mut document = head();
@@ -61,7 +61,7 @@ pub(super) async fn export(State(broker): Broker, Extension(identity): Extension
     downloaded(&Value::Object(document))
 }
 
-/// The policies and the durable declarations of a vhost.
+/// Exports the policies and the durable declarations of one vhost.
 pub(super) async fn export_vhost(
     State(broker): Broker,
     Extension(identity): Extension<Identity>,
@@ -91,8 +91,8 @@ fn downloaded(document: &Value) -> Response {
     answer
 }
 
-/// The policies, and the operator policies, which are parameters in RabbitMQ's documents. Those of one vhost do not name
-/// it.
+/// The policies and the operator policies; the latter are parameters in RabbitMQ's documents. With a `vhost`, only its
+/// policies, in rows that do not name it.
 fn policies(objects: &Objects, vhost: Option<&str>) -> (Vec<Value>, Vec<Value>) {
     let (mut policies, mut operators) = (Vec::new(), Vec::new());
     for ((kind, of, name), policy) in &objects.policies {
@@ -130,7 +130,7 @@ fn insert_permissions(document: &mut Map<String, Value>, objects: &Objects) {
     document.insert(String::from("topic_permissions"), topics.collect());
 }
 
-/// Fields of rows that a declaration has.
+/// The fields of a row that a document keeps.
 const QUEUE_FIELDS: [&str; 5] = ["name", "vhost", "durable", "auto_delete", "arguments"];
 const EXCHANGE_FIELDS: [&str; 7] =
     ["name", "vhost", "type", "durable", "auto_delete", "internal", "arguments"];
@@ -168,7 +168,7 @@ async fn insert_declared(
         let rows: Vec<Value> = exchange_rows(broker, *vhost).into_iter().filter(is_kept).collect();
         let has_exchange = |name: &str| rows.iter().any(|row| row["name"] == name);
         let has_queue = |name: &str| kept_queues.contains(&(*vhost, name.to_owned()));
-        // The others go with their ends, and would be refused in the next broker.
+        // Other bindings are deleted with their transient ends, and an importing broker would refuse them.
         let is_between_kept = |binding: &BindingFacts| {
             let leads_on = match binding.is_to_queue {
                 true => has_queue(&binding.destination),
@@ -180,7 +180,7 @@ async fn insert_declared(
         bindings.extend(between.iter().map(|binding| pick(&binding_row(binding), &BINDING_FIELDS)));
         exchanges.extend(rows.iter().filter(|row| is_own(row)).map(|row| pick(row, &EXCHANGE_FIELDS)));
     }
-    // Equal brokers give equal documents.
+    // Sorted, so that equal brokers export equal documents.
     exchanges.sort_by_cached_key(Value::to_string);
     bindings.sort_by_cached_key(Value::to_string);
     document.insert(String::from("queues"), queues.into());
@@ -188,8 +188,8 @@ async fn insert_declared(
     document.insert(String::from("bindings"), bindings.into());
 }
 
-/// Takes a document over: users, vhosts, permissions and policies all or none, and behind them what is declared, up to the first
-/// refusal. What is there already stays.
+/// Imports a document: users, vhosts, permissions and policies all or none, then the declarations up to the first
+/// refusal. Existing objects are not deleted.
 pub(super) async fn import(
     State(broker): Broker,
     Extension(identity): Extension<Identity>,
@@ -198,7 +198,7 @@ pub(super) async fn import(
     import_document(broker, identity, body, None).await
 }
 
-/// Takes over what is declared in one vhost.
+/// Imports a document into one vhost.
 pub(super) async fn import_vhost(
     State(broker): Broker,
     Extension(identity): Extension<Identity>,
@@ -211,7 +211,7 @@ pub(super) async fn import_vhost(
     import_document(broker, identity, body, Some(name)).await
 }
 
-/// Takes a document over, to its end also where the client goes before its answer.
+/// Imports a document. The import runs to its end even if the client disconnects first.
 async fn import_document(
     broker: Arc<Administered>,
     identity: Identity,

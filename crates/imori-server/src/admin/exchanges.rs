@@ -20,7 +20,7 @@ use crate::requests::list::{ListQuery, list};
 type Broker = State<Arc<Administered>>;
 type Pairs = Query<Vec<(String, String)>>;
 
-/// The list of all exchanges, or of those of a vhost.
+/// Lists the exchanges of one vhost, or of all vhosts that the user may see.
 pub(super) async fn exchanges(
     State(broker): Broker,
     Extension(identity): Extension<Identity>,
@@ -55,7 +55,7 @@ pub(super) async fn exchange(
     Path((vhost, name)): Path<(String, String)>,
 ) -> Response {
     let Some(vhost) = broker.vhost(&identity, &vhost) else { return not_found() };
-    // RabbitMQ's name for the default exchange in paths.
+    // In paths, RabbitMQ calls the default exchange `amq.default`.
     let name = if name == "amq.default" { "" } else { &name };
     let table = broker.shared.table.load();
     match table.exchange(vhost, name.as_bytes()) {
@@ -64,8 +64,7 @@ pub(super) async fn exchange(
     }
 }
 
-/// The list of all bindings of queues and exchanges, or of those of a vhost; those of the default exchange are among
-/// them.
+/// Lists the bindings of one vhost, or of all vhosts that the user may see, including the default exchange's bindings.
 pub(super) async fn bindings(
     State(broker): Broker,
     Extension(identity): Extension<Identity>,

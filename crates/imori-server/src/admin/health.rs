@@ -1,4 +1,4 @@
-//! The checks that scripts wait for, and those of probes.
+//! Health checks for scripts and probes.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use crate::shared::Phase;
 
 type Broker = State<Arc<Administered>>;
 
-/// Whether the broker serves.
+/// Answers 200 while the broker serves, 503 once it stops.
 pub(super) async fn node(State(broker): Broker) -> Response {
     if *broker.shared.phase.borrow() == Phase::Serving {
         return json_with(StatusCode::OK, &json!({"status": "ok"}));
@@ -24,12 +24,13 @@ pub(super) async fn node(State(broker): Broker) -> Response {
     failed(json!({"status": "failed", "reason": "the broker is stopping"}))
 }
 
-/// Whether the broker of this name serves.
+/// The same check for a node by name; 404 if this broker has another name.
 pub(super) async fn node_of(State(broker): Broker, Path(name): Path<String>) -> Response {
     if name == broker.node { node(State(broker)).await } else { not_found() }
 }
 
-/// Whether a vhost is there. RabbitMQ once sent a message through it; it does so no longer.
+/// Checks that a vhost exists and the broker serves. RabbitMQ used to send a message through the vhost, but no longer
+/// does.
 pub(super) async fn aliveness(
     State(broker): Broker,
     Extension(identity): Extension<Identity>,
@@ -38,7 +39,7 @@ pub(super) async fn aliveness(
     if broker.vhost(&identity, &vhost).is_some() { node(State(broker)).await } else { not_found() }
 }
 
-/// Whether publishers wait for memory or for space on the disk.
+/// Answers 503 while publishers wait for memory or disk space.
 pub(super) async fn alarms(State(broker): Broker) -> Response {
     let resources =
         [("memory", broker.shared.memory.is_alarmed()), ("disk", broker.shared.journal.is_room_scarce())];
@@ -53,7 +54,7 @@ pub(super) async fn alarms(State(broker): Broker) -> Response {
     )
 }
 
-/// Whether anything listens on a port.
+/// Answers 503 if the broker does not listen on a port.
 pub(super) async fn port_listener(State(broker): Broker, Path(port): Path<String>) -> Response {
     let Ok(port) = port.parse::<u16>() else {
         return bad_request("Invalid port");
@@ -66,7 +67,7 @@ pub(super) async fn port_listener(State(broker): Broker, Path(port): Path<String
     failed(json!({"status": "failed", "reason": "No active listener", "missing": port, "ports": ports}))
 }
 
-/// Whether anything listens for a protocol.
+/// Answers 503 if the broker has no listener for a protocol.
 pub(super) async fn protocol_listener(State(broker): Broker, Path(wanted): Path<String>) -> Response {
     let settings = broker.settings();
     let protocols: Vec<&str> = settings.listeners.iter().map(|listener| protocol(listener.name)).collect();

@@ -1,4 +1,4 @@
-//! `/api/vhost-limits` and `/api/user-limits`: how much a vhost or a user may have.
+//! `/api/vhost-limits` and `/api/user-limits`: the limits of vhosts and users.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use crate::requests::operation_error::OperationError;
 
 type Broker = State<Arc<Administered>>;
 
-/// The limits of all that have any.
+/// Lists the limits of all vhosts or users that have any.
 pub(super) async fn all(of: Limited, State(broker): Broker) -> Response {
     let all = of.all(&broker.shared.access.objects());
     let rows: Value = all
@@ -28,7 +28,7 @@ pub(super) async fn all(of: Limited, State(broker): Broker) -> Response {
     json_with(StatusCode::OK, &rows)
 }
 
-/// The limits of one, as a list of one row or none.
+/// The limits of one vhost or user, as a list with one row or none.
 pub(super) async fn one(of: Limited, State(broker): Broker, Path(name): Path<String>) -> Response {
     match of.find(&broker.shared.access.objects(), &name) {
         Some(limits) if limits.is_empty() => json_with(StatusCode::OK, &json!([])),
@@ -37,7 +37,7 @@ pub(super) async fn one(of: Limited, State(broker): Broker, Path(name): Path<Str
     }
 }
 
-/// A row as RabbitMQ has it, and beside it how much of each limit is used.
+/// A row in RabbitMQ's shape, plus the current use of each limit.
 fn row(of: Limited, broker: &Administered, name: &str, limits: &Limits) -> Value {
     let mut used = of.used(&broker.shared, name).unwrap_or_default();
     used.retain(|limit, _| limits.contains_key(*limit));
@@ -57,7 +57,7 @@ pub(super) async fn put(
     Ok(done())
 }
 
-/// Takes a limit away.
+/// Removes a limit.
 pub(super) async fn delete(
     of: Limited,
     State(broker): Broker,

@@ -1,4 +1,4 @@
-//! `/api/queues/{vhost}/{name}/get`: messages that are taken out of a queue, or taken and put back.
+//! `/api/queues/{vhost}/{name}/get`: takes messages from a queue, and accepts, rejects or releases them.
 
 use std::sync::Arc;
 
@@ -21,15 +21,15 @@ use crate::requests::answer::json_with;
 use crate::requests::body::Body;
 use crate::requests::operation_error::OperationError;
 
-/// How payloads are written.
+/// The requested encoding of payloads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Encoding {
-    /// As text where they are UTF-8, else in base64.
+    /// Text if the payload is UTF-8, else base64.
     Auto,
     Base64,
 }
 
-/// Gives messages: `count`, `ackmode`, `encoding` and `truncate`.
+/// Takes messages, as `count`, `ackmode`, `encoding` and `truncate` of the body say.
 pub(super) async fn get_messages(
     State(broker): State<Arc<Administered>>,
     Extension(identity): Extension<Identity>,
@@ -50,7 +50,7 @@ pub(super) async fn get_messages(
     Ok(json_with(StatusCode::OK, &rows.collect()))
 }
 
-/// A number, which may be written as text.
+/// Reads a number, which may be sent as text.
 fn number(body: &Body, name: &str) -> Result<Option<usize>, AccessError> {
     match body.0.get(name) {
         Some(Value::String(text)) => match text.parse() {
@@ -61,12 +61,12 @@ fn number(body: &Body, name: &str) -> Result<Option<usize>, AccessError> {
     }
 }
 
-/// The outcome of the messages: `ackmode`, or `requeue` as older tools say it.
+/// Reads the outcome of the messages from `ackmode`, or from `requeue`, which older tools send.
 fn outcome(body: &Body) -> Result<Outcome, AccessError> {
     let mode: Option<String> = body.get("ackmode")?;
     Ok(match mode.as_deref() {
         Some("ack_requeue_false") => Outcome::Accept,
-        // RabbitMQ counts no failure either way.
+        // RabbitMQ counts no failed delivery for either mode.
         Some("ack_requeue_true" | "reject_requeue_true") => Outcome::Release { failed: false },
         Some("reject_requeue_false") => Outcome::Reject,
         Some(other) => {

@@ -24,7 +24,7 @@ use crate::requests::answer::{json_with, not_found};
 
 type Broker = State<Arc<Administered>>;
 
-/// The broker and its sums.
+/// The broker and its totals.
 pub(super) async fn overview(State(broker): Broker, Extension(identity): Extension<Identity>) -> Response {
     let vhosts: Vec<VhostId> = broker.vhosts(&identity).iter().map(|(_, vhost)| *vhost).collect();
     let Totals { ready, unsettled } = Totals::of(&broker, &vhosts).await;
@@ -62,7 +62,7 @@ pub(super) async fn overview(State(broker): Broker, Extension(identity): Extensi
     json_with(StatusCode::OK, &answer)
 }
 
-/// The list of nodes, of which there is one.
+/// Lists the nodes; there is always one.
 pub(super) async fn nodes(State(broker): Broker) -> Response {
     json_with(StatusCode::OK, &json!([node_row(&broker)]))
 }
@@ -111,7 +111,7 @@ fn listeners(broker: &Administered) -> Vec<Value> {
     broker.settings().listeners.iter().map(row).collect()
 }
 
-/// The protocol of a listener, by RabbitMQ's name where it has one.
+/// The protocol of a listener, under RabbitMQ's name if it has one.
 pub(super) fn protocol(listener: ListenerName) -> &'static str {
     match (listener.service, listener.is_tls) {
         (Service::Messages(ProtocolName::Amqp), false) => "amqp",

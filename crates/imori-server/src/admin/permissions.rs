@@ -1,4 +1,4 @@
-//! `/api/permissions` and `/api/topic-permissions`: what users may do in vhosts.
+//! `/api/permissions` and `/api/topic-permissions`: the permissions of users in vhosts.
 
 use std::sync::Arc;
 
@@ -16,18 +16,18 @@ use crate::requests::list::{ListQuery, list};
 type Broker = State<Arc<Administered>>;
 type Pairs = Query<Vec<(String, String)>>;
 
-/// Whose permissions a list has.
+/// The scope of a list of permissions.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Of {
-    /// Everybody's.
+    /// All permissions.
     All,
-    /// Those of a user.
+    /// The permissions of one user.
     User,
-    /// Those in a vhost.
+    /// The permissions in one vhost.
     Vhost,
 }
 
-/// A list of permissions.
+/// Lists permissions.
 pub(super) async fn permissions(
     of: Of,
     State(broker): Broker,
@@ -41,7 +41,7 @@ pub(super) async fn permissions(
     list(ListQuery::read(&pairs), rows, user_of, |row| Some(row.clone())).await
 }
 
-/// A list of topic permissions.
+/// Lists topic permissions.
 pub(super) async fn topic_permissions(
     of: Of,
     State(broker): Broker,
@@ -55,7 +55,8 @@ pub(super) async fn topic_permissions(
     list(ListQuery::read(&pairs), rows, user_of, |row| Some(row.clone())).await
 }
 
-/// Tells which rows are asked for; `None` where there is no such user or vhost.
+/// Returns a predicate on user and vhost that selects the rows of this scope; `None` if the user or vhost does not
+/// exist.
 fn filter(
     of: Of,
     objects: &Objects,
@@ -108,7 +109,8 @@ pub(super) async fn permission(
     }
 }
 
-/// Sets what a user may do in a vhost: `configure`, `write` and `read`, and `subjects` where subjects are limited.
+/// Sets a user's permission in a vhost: `configure`, `write` and `read`, and optionally `subjects`, which restricts
+/// subjects.
 pub(super) async fn put_permission(
     State(broker): Broker,
     Path((vhost, user)): Path<(String, String)>,
@@ -126,7 +128,7 @@ pub(super) async fn put_permission(
     set(&broker, edit).await
 }
 
-/// Takes the permission of a user in a vhost away.
+/// Deletes a user's permission in a vhost.
 pub(super) async fn delete_permission(
     State(broker): Broker,
     Path((vhost, user)): Path<(String, String)>,
@@ -160,7 +162,7 @@ pub(super) async fn put_topic_permission(
     set(&broker, edit).await
 }
 
-/// Takes the topic permissions of a user in a vhost away.
+/// Deletes all topic permissions of a user in a vhost.
 pub(super) async fn delete_topic_permissions(
     State(broker): Broker,
     Path((vhost, user)): Path<(String, String)>,

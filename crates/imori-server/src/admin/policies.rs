@@ -1,4 +1,4 @@
-//! `/api/policies` and `/api/operator-policies`: settings of queues and exchanges by their names.
+//! `/api/policies` and `/api/operator-policies`: settings for queues and exchanges whose names match a pattern.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ use crate::requests::operation_error::OperationError;
 
 type Broker = State<Arc<Administered>>;
 
-/// All policies of a kind, or those of a vhost, by rising priority.
+/// Lists the policies of a kind in one vhost, or in all vhosts that the user may see, lowest priority first.
 pub(super) async fn policies(
     kind: PolicyKind,
     State(broker): Broker,
@@ -67,7 +67,8 @@ pub(super) fn row(vhost: &str, name: &str, SetPolicy { row, .. }: &SetPolicy) ->
     })
 }
 
-/// Sets a policy, which acts before this answers. Keys that mean nothing here are named in the answer.
+/// Sets a policy, which is in effect before this answers. The answer lists the keys that have no effect in this
+/// broker.
 pub(super) async fn put_policy(
     kind: PolicyKind,
     State(broker): Broker,
@@ -86,7 +87,7 @@ pub(super) async fn put_policy(
     Ok(json_with(status, &json!({"without_effect": without_effect})))
 }
 
-/// Takes a policy away; the one that matches next acts before this answers.
+/// Deletes a policy; the next matching policy is in effect before this answers.
 pub(super) async fn delete_policy(
     kind: PolicyKind,
     State(broker): Broker,

@@ -1,4 +1,4 @@
-//! Answers for probes and for Prometheus: `/livez` and `/readyz`, open to everybody, and `/metrics`.
+//! `/livez` and `/readyz` for probes, without a login, and `/metrics` for Prometheus.
 
 use std::sync::Arc;
 
@@ -19,22 +19,23 @@ use crate::requests::answer::{json_with, not_authorized};
 type Broker = State<Arc<Administered>>;
 type Pairs = Query<Vec<(String, String)>>;
 
-/// The user who asks, if there was a login.
+/// The user of the request, if it was logged in.
 pub(super) type Asker = Option<Extension<Identity>>;
 
-/// Whether the broker runs, whatever its disk does.
+/// Answers 503 if the broker needs a restart. Trouble with the disk does not count.
 pub(super) async fn livez(State(broker): Broker, asker: Asker, Query(pairs): Pairs) -> Response {
     answer(broker.shared.lifelessness().as_ref(), asker.is_some(), &pairs)
 }
 
-/// Whether the broker can do its work.
+/// Answers 503 if the broker is stopping, its disk is stalled or, with `damage`, has unacknowledged
+/// damage.
 pub(super) async fn readyz(State(broker): Broker, asker: Asker, Query(pairs): Pairs) -> Response {
     let counts_damage = pairs.iter().any(|(name, value)| name == "damage" && value != "0");
     let ailment = broker.shared.unreadiness(counts_damage);
     answer(ailment.as_ref(), asker.is_some(), &pairs)
 }
 
-/// Without a login no more than a word (SECURITY WEB-01); with one and `verbose` the reason.
+/// The answer of a probe: one word (SECURITY WEB-01). `verbose` adds the reason, and needs a login.
 fn answer(ailment: Option<&Ailment>, is_known: bool, pairs: &[(String, String)]) -> Response {
     let is_verbose = pairs.iter().any(|(name, _)| name == "verbose");
     let (status, word) = match ailment {
@@ -61,12 +62,12 @@ fn answer(ailment: Option<&Ailment>, is_known: bool, pairs: &[(String, String)])
     }
 }
 
-/// The numbers for Prometheus.
+/// The page of metrics for Prometheus.
 pub(super) async fn metrics(State(broker): Broker, Extension(names): Extension<Names>) -> Response {
     exposition(metrics::page(&broker.metrics, names).await)
 }
 
-/// The families that are asked for, with a sample for each queue.
+/// The requested metric families, with a sample for each queue.
 pub(super) async fn detailed(
     State(broker): Broker,
     Extension(names): Extension<Names>,

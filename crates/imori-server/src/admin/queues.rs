@@ -1,4 +1,4 @@
-//! `/api/queues`: what queues hold, and their deletion and purge.
+//! `/api/queues`: lists, shows, deletes and purges queues.
 
 use std::sync::Arc;
 
@@ -25,7 +25,7 @@ use crate::shared::queue_key;
 type Broker = State<Arc<Administered>>;
 type Pairs = Query<Vec<(String, String)>>;
 
-/// The list of all queues, or of those of a vhost.
+/// Lists the queues of one vhost, or of all vhosts that the user may see.
 pub(super) async fn queues(
     State(broker): Broker,
     Extension(identity): Extension<Identity>,
@@ -73,7 +73,7 @@ pub(super) async fn queue(
     }
 }
 
-/// Deletes a queue, with `if-unused=true` and `if-empty=true` only if it is that.
+/// Deletes a queue; with `if-unused=true` only if it has no consumer, with `if-empty=true` only if it is empty.
 pub(super) async fn delete_queue(
     State(broker): Broker,
     Extension(identity): Extension<Identity>,
@@ -86,7 +86,7 @@ pub(super) async fn delete_queue(
     Ok(done())
 }
 
-/// Drops the messages of a queue that wait.
+/// Drops the ready messages of a queue.
 pub(super) async fn purge_queue(
     State(broker): Broker,
     Extension(identity): Extension<Identity>,
@@ -115,7 +115,7 @@ pub(super) fn queue_row(broker: &Administered, id: QueueId) -> Option<Value> {
         "messages": ready + unsettled,
         "messages_ready": ready,
         "messages_unacknowledged": unsettled,
-        // Of the delayed messages, which no consumer gets yet.
+        // No consumer gets these yet.
         "messages_delayed": delayed,
         "message_stats": message_stats(broker, id, activity),
     });
@@ -128,10 +128,10 @@ pub(super) fn queue_row(broker: &Administered, id: QueueId) -> Option<Value> {
     Some(row)
 }
 
-/// A count of a queue, with RabbitMQ's name of it.
+/// RabbitMQ's name of a count, and the function that reads the count.
 type Count = (&'static str, fn(&QueueActivity) -> u64);
 
-/// The counts of a queue and how fast each grows, by RabbitMQ's names.
+/// The counts of a queue and their rates per second, under RabbitMQ's names.
 fn message_stats(broker: &Administered, id: QueueId, activity: &QueueActivity) -> Value {
     let counts: [Count; 8] = [
         ("publish", |of| of.published),

@@ -1,4 +1,4 @@
-//! The endpoints of `/api` with what each asks of its user, and the router of the whole admin listener.
+//! The endpoints of `/api` with the tag and right that each needs, and the router of the whole admin listener.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -51,12 +51,12 @@ pub(crate) fn routes(broker: Arc<Administered>) -> Router {
         .with_state(broker)
 }
 
-/// An endpoint without a login.
+/// An endpoint that needs no login.
 fn open<H: Handler<T, Arc<Administered>>, T: 'static>(path: &str, handler: H) -> Endpoint {
     Endpoint::new(GET, path, (Login::NotNeeded, Action::Manage, Right::Nothing), handler)
 }
 
-/// An endpoint that readers on this machine use without a login.
+/// An endpoint that needs no login from this machine.
 fn scraped<H: Handler<T, Arc<Administered>>, T: 'static>(path: &str, handler: H) -> Endpoint {
     Endpoint::new(GET, path, (Login::NeededFromElsewhere, Action::Monitor, Right::Nothing), handler)
 }
@@ -71,12 +71,12 @@ fn manage<H: Handler<T, Arc<Administered>>, T: 'static>(
     Endpoint::new(method, path, (Login::Needed, Action::Manage, right), handler)
 }
 
-/// An endpoint for users who see all.
+/// An endpoint for users who may monitor the whole broker.
 fn monitor<H: Handler<T, Arc<Administered>>, T: 'static>(path: &str, handler: H) -> Endpoint {
     Endpoint::new(GET, path, (Login::Needed, Action::Monitor, Right::Nothing), handler)
 }
 
-/// An endpoint for users who set policies of a vhost.
+/// An endpoint for users who may set a vhost's policies.
 fn make_policy<H: Handler<T, Arc<Administered>>, T: 'static>(
     method: Method,
     path: &str,
@@ -94,7 +94,7 @@ fn administer<H: Handler<T, Arc<Administered>>, T: 'static>(
     Endpoint::new(method, path, (Login::Needed, Action::Administer, Right::Nothing), handler)
 }
 
-/// The table of `/api`, and of the paths beside it.
+/// The table of `/api`, and of the probes and metrics beside it.
 pub(super) fn endpoints() -> Vec<Endpoint> {
     use Right::{Bind, Configure, EndsOwn, Nothing, Read, Shown, ShownOwn, Vhost, Write};
     let bindings_at =

@@ -1,4 +1,4 @@
-//! `/api/users`: who may log in.
+//! `/api/users`: users, their passwords and tokens.
 
 use std::sync::Arc;
 
@@ -21,14 +21,14 @@ use crate::requests::operation_error::OperationError;
 type Broker = State<Arc<Administered>>;
 type Pairs = Query<Vec<(String, String)>>;
 
-/// The list of users, with the hashes of their passwords.
+/// Lists the users, with their password hashes.
 pub(super) async fn users(State(broker): Broker, Query(pairs): Pairs) -> Response {
     let users: Vec<_> = broker.shared.access.objects().users.into_iter().collect();
     let name_of = |(name, _): &(String, Arc<User>)| Some(name.clone());
     list(ListQuery::read(&pairs), users, name_of, |(name, user)| Some(row(name, user))).await
 }
 
-/// The list of users that may enter no vhost.
+/// Lists the users without a permission in any vhost.
 pub(super) async fn without_permissions(State(broker): Broker, Query(pairs): Pairs) -> Response {
     let objects = broker.shared.access.objects();
     let users = objects.users.iter().filter(|(name, _)| objects.permissions_of(name).next().is_none());
@@ -50,7 +50,7 @@ pub(super) fn row(name: &str, user: &User) -> Value {
     let mut row = serde_json::to_value(user).unwrap_or_default();
     if let Value::Object(row) = &mut row {
         row.insert(String::from("name"), json!(name));
-        // RabbitMQ's tools expect both in any case.
+        // RabbitMQ's tools expect these fields even if nothing is set.
         row.entry("password_hash").or_insert_with(|| json!(""));
         row.entry("hashing_algorithm").or_insert_with(|| json!(Algorithm::Argon2id));
         row.entry("limits").or_insert_with(|| json!({}));
@@ -58,7 +58,7 @@ pub(super) fn row(name: &str, user: &User) -> Value {
     row
 }
 
-/// Makes a user, or replaces one. Without a password and a hash it cannot log in with a password, as in RabbitMQ.
+/// Creates or replaces a user. As in RabbitMQ, a user without password and hash cannot log in with a password.
 pub(super) async fn put_user(State(broker): Broker, Path(name): Path<String>, body: Body) -> Response {
     let edit = move |draft: &mut Draft| {
         let known = draft.objects.users.get(&name).map(|user| (**user).clone()).unwrap_or_default();
@@ -68,7 +68,8 @@ pub(super) async fn put_user(State(broker): Broker, Path(name): Path<String>, bo
     set(&broker, edit).await
 }
 
-/// Reads a user; what has no field keeps what `known` has, but for the password and the tags.
+/// Reads a user. Absent fields keep the values of `known`, except the password and the tags, which an absent field
+/// clears.
 fn read(draft: &Draft, body: &Body, known: User) -> Result<User, AccessError> {
     let vhost = body.get("vhost")?.or(known.vhost);
     let nkeys: Vec<String> = body.get("nkeys")?.unwrap_or(known.nkeys);
@@ -101,12 +102,12 @@ fn password(draft: &Draft, body: &Body) -> Result<Option<PasswordHash>, AccessEr
     }
 }
 
-/// Takes a user away: its connections end.
+/// Deletes a user and ends its connections.
 pub(super) async fn delete_user(State(broker): Broker, Path(name): Path<String>) -> Response {
     remove(&broker, move |draft| draft.delete_user(&name)).await
 }
 
-/// Takes several users away, all or none; those that are not there are passed over.
+/// Deletes several users, all or none. Skips users that do not exist.
 pub(super) async fn delete_users(State(broker): Broker, body: Body) -> Response {
     let edit = move |draft: &mut Draft| {
         let names: Vec<String> = body.required("users")?;
@@ -120,7 +121,7 @@ pub(super) async fn delete_users(State(broker): Broker, body: Body) -> Response 
     remove(&broker, edit).await
 }
 
-/// Makes a token for a user, which is told this once.
+/// Creates a token for a user. Only this answer shows it.
 pub(super) async fn make_token(
     State(broker): Broker,
     Path(name): Path<String>,
@@ -129,7 +130,7 @@ pub(super) async fn make_token(
     Ok(json_with(StatusCode::CREATED, &json!({"token": token})))
 }
 
-/// Takes all tokens of a user away.
+/// Deletes all tokens of a user.
 pub(super) async fn delete_tokens(
     State(broker): Broker,
     Path(name): Path<String>,

@@ -1,4 +1,4 @@
-//! `/api/vhosts`: namespaces come and go while the broker runs.
+//! `/api/vhosts`: lists, creates and deletes vhosts while the broker runs.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use crate::requests::body::Body;
 use crate::requests::list::{ListQuery, list};
 use crate::requests::operation_error::OperationError;
 
-/// The list of vhosts.
+/// Lists the vhosts that the user may see.
 pub(super) async fn vhosts(
     State(broker): State<Arc<Administered>>,
     Extension(identity): Extension<Identity>,
@@ -59,7 +59,7 @@ async fn row(broker: &Administered, name: &str, id: VhostId) -> Value {
     })
 }
 
-/// Makes a vhost, or changes what is told of it.
+/// Creates a vhost, or changes its description and tags.
 pub(super) async fn put_vhost(
     State(broker): State<Arc<Administered>>,
     Path(name): Path<String>,
@@ -70,7 +70,7 @@ pub(super) async fn put_vhost(
     Ok(if is_new { created() } else { done() })
 }
 
-/// Takes a vhost away, with its connections, queues, exchanges and permissions.
+/// Deletes a vhost with its connections, queues, exchanges and permissions.
 pub(super) async fn delete_vhost(
     State(broker): State<Arc<Administered>>,
     Path(name): Path<String>,
