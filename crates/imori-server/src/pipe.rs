@@ -1,9 +1,9 @@
-//! The pipe of an internal client: its commands on the way to its connection, and messages and answers on the way back.
+//! The pipe of an internal client: carries its commands to its connection, and messages and answers back.
 //!
-//! Handles of the client use it on any thread. What the connection writes are tickets, which any cell may write; a
-//! ticket moves what it stands for to its receiver. Answers and the messages of consumers always find room, because
-//! commands and credit are limited. A live subscription whose receiver is behind takes no more; it has a connection of
-//! its own, whose outbound half then fills up as that of any slow reader.
+//! Handles of the client use it from any thread. The connection's outbound half holds tickets instead of bytes. Any
+//! cell may write them; writing a ticket moves its message or answer to the receiver. Answers and consumers' messages
+//! always find room, because commands and credit are limited. A live subscription with a slow receiver stops taking
+//! tickets; it has a connection of its own, whose outbound half then fills up as for any slow reader.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::io::{self, ErrorKind};
@@ -27,7 +27,7 @@ use crate::slots::unpoisoned;
 #[derive(Debug)]
 pub(crate) struct ClientPipe {
     state: Mutex<State>,
-    /// Places for commands that the connection has not taken; closed with the client.
+    /// Permits for commands that the connection has not yet taken; closed when the client ends.
     places: Semaphore,
 }
 
@@ -38,7 +38,7 @@ pub(crate) enum Reply {
     Message(Box<IncomingMessage>),
 }
 
-/// The reason why a command has no answer.
+/// Why a command has no answer.
 #[derive(Debug)]
 pub(crate) enum Failure {
     Refused(CommandError),
@@ -49,47 +49,47 @@ pub(crate) enum Failure {
 
 pub(crate) type Answer = oneshot::Sender<Result<Reply, Failure>>;
 
-/// What a subscription's receiver gets: messages, and then the reason why there are no more.
+/// An item for a subscription's receiver: a message, or finally the reason for the end.
 pub(crate) type Item = Result<IncomingMessage, SubscriptionEnd>;
 
-/// Messages that a receiver has not taken.
+/// The number and size of messages that a receiver has not yet taken.
 #[derive(Debug, Default)]
 pub(crate) struct Waiting {
     count: AtomicUsize,
     bytes: AtomicUsize,
 }
 
-/// The receiver of a subscription, as the pipe knows it.
+/// The pipe's end of a subscription.
 #[derive(Debug)]
 pub(crate) struct Subscriber {
     pub(crate) items: mpsc::UnboundedSender<Item>,
     pub(crate) waiting: Arc<Waiting>,
-    /// The most messages that wait for the receiver; `None` for a consumer, whose credit is the limit.
+    /// The maximum number of messages waiting for the receiver; `None` for a consumer, which its credit limits.
     pub(crate) waiting_max: Option<usize>,
 }
 
 #[derive(Debug, Default)]
 struct State {
-    /// Commands, and whether each has a place.
+    /// The commands not yet taken, each with whether it holds a permit.
     commands: VecDeque<(Command, bool)>,
-    /// Commands for which the connection was given no byte yet.
+    /// Commands not yet announced to the connection by a byte.
     unread: usize,
-    /// The number of the last command.
+    /// The number of the last command sent.
     number: u64,
-    /// What waits for its ticket to be written.
+    /// Messages and answers whose ticket is not yet written, by ticket.
     kept: BTreeMap<u64, Incoming>,
     tickets: u64,
     answers: HashMap<u64, Answer>,
-    /// When calls are late.
+    /// The deadlines of calls, with the call's number.
     deadlines: BTreeSet<(Time, u64)>,
     subscribers: HashMap<u64, Subscriber>,
-    /// The subscription whose receiver is behind.
+    /// The subscription whose receiver has no room.
     blocked: Option<u64>,
-    /// Every handle was dropped.
+    /// All handles are dropped.
     is_gone: bool,
     /// The connection has closed its side.
     is_closed: bool,
-    /// The reason why the client has ended.
+    /// Why the client has ended.
     ended: Option<SubscriptionEnd>,
     /// Wakes the connection's task.
     waker: Option<Waker>,
@@ -107,7 +107,7 @@ impl Waiting {
         self.bytes.fetch_add(message.body.len(), Ordering::Relaxed);
     }
 
-    /// Notes that the receiver has taken a message.
+    /// Subtracts a message that the receiver took.
     pub(crate) fn took(&self, message: &IncomingMessage) {
         self.count.fetch_sub(1, Ordering::Relaxed);
         self.bytes.fetch_sub(message.body.len(), Ordering::Relaxed);
@@ -134,8 +134,8 @@ impl State {
         self.number
     }
 
-    /// Commands without an answer and without a place: one for each reader or call that ends, and for messages that no
-    /// receiver has seen.
+    /// Queues a command that has no answer and needs no permit. There is one for each ended reader or call, one for
+    /// each grant, and one for deliveries that no receiver saw.
     fn push_unanswered(&mut self, verb: Verb) {
         if self.ended.is_none() {
             let number = self.next_number();
@@ -158,7 +158,7 @@ impl State {
         }
     }
 
-    /// Gives something to its receiver; false where the receiver has no room, and it stays.
+    /// Hands a ticket's content to its receiver; returns false and keeps it if the receiver has no room.
     fn give(&mut self, ticket: u64) -> bool {
         let Some(incoming) = self.kept.remove(&ticket) else { return true };
         match incoming {
@@ -201,7 +201,8 @@ impl State {
         true
     }
 
-    /// Ends everything that waits, for this reason, unless it has ended for another.
+    /// Ends all pending commands and subscriptions with `reason`, or with the earlier reason if the client has already
+    /// ended.
     fn end(&mut self, reason: &SubscriptionEnd) {
         let reason = self.ended.get_or_insert_with(|| reason.clone()).clone();
         for (_, answer) in self.answers.drain() {
@@ -216,7 +217,7 @@ impl State {
     }
 }
 
-/// The deliveries in an answer that nobody has seen.
+/// The unsettled delivery in an answer that its requester never saw.
 fn unseen(result: Result<Reply, Failure>) -> Vec<u64> {
     match result {
         Ok(Reply::Message(message)) if message.settles => vec![message.number],
@@ -255,9 +256,9 @@ impl ClientPipe {
         result
     }
 
-    // The side of the handles.
+    // Used by the handles.
 
-    /// Sends a command when there is a place for it; returns its number and where the answer comes.
+    /// Sends a command once a permit is free; returns the receiver of its answer.
     pub(crate) async fn send(
         &self,
         verb: Verb,
@@ -275,7 +276,7 @@ impl ClientPipe {
         Ok(answered)
     }
 
-    /// Sends a call that is late at `deadline`; `None` if `calls_max` calls wait already.
+    /// Sends a call with this deadline; `None` if `calls_max` calls already wait.
     pub(crate) fn send_call(
         &self,
         verb: Verb,
@@ -299,7 +300,7 @@ impl ClientPipe {
         })
     }
 
-    /// Ends a call, whose reply may have come.
+    /// Ends a call, whether or not its reply has arrived.
     pub(crate) fn forget_call(&self, call: u64, deadline: Time) {
         self.wake_with(|state| {
             state.deadlines.remove(&(deadline, call));
@@ -308,8 +309,8 @@ impl ClientPipe {
         });
     }
 
-    /// Sends the command that begins a subscription when there is a place for it; returns the number of the
-    /// subscription and where the answer comes.
+    /// Sends the command that starts a subscription once a permit is free; returns the subscription's number and the
+    /// receiver of the answer.
     pub(crate) async fn send_subscribe(
         &self,
         verb: Verb,
@@ -330,7 +331,7 @@ impl ClientPipe {
         Ok((number, answered))
     }
 
-    /// Ends a subscription; these of its messages, which were to be settled, were not seen.
+    /// Ends a subscription and releases `unseen`, its unsettled messages that were never received.
     pub(crate) fn unsubscribe(&self, subscription: u64, unseen: Vec<u64>) {
         self.wake_with(|state| {
             state.subscribers.remove(&subscription);
@@ -338,40 +339,40 @@ impl ClientPipe {
                 state.blocked = None;
             }
             state.push_unanswered(Verb::Cancel { subscription });
-            // Behind the end of the consumer, which would otherwise get them again.
+            // Comes after the cancel; otherwise the consumer would receive them again.
             state.release(unseen);
         });
     }
 
-    /// Lets a consumer that does not settle have `credit` messages beyond those that its receiver has taken.
+    /// Allows a consumer that does not settle `credit` messages beyond the `taken` ones.
     pub(crate) fn grant(&self, subscription: u64, taken: u32, credit: u32) {
         self.wake_with(|state| state.push_unanswered(Verb::Grant { subscription, taken, credit }));
     }
 
-    /// Notes that the receiver of a subscription has taken a message.
+    /// Wakes the connection if it was blocked on this subscription, whose receiver took a message.
     pub(crate) fn has_room(&self, subscription: u64) {
         if self.with(|state| state.blocked == Some(subscription)) {
             self.wake_with(|_| ());
         }
     }
 
-    /// Notes that every handle is gone.
+    /// Notes that all handles are dropped.
     pub(crate) fn hang_up(&self) {
         self.wake_with(|state| state.is_gone = true);
     }
 
-    /// The reason why the client has ended.
+    /// Why the client has ended.
     pub(crate) fn end_reason(&self) -> SubscriptionEnd {
         self.with(|state| state.ended.clone()).unwrap_or(SubscriptionEnd::Ended)
     }
 
-    // The side of the connection.
+    // Used by the connection.
 
     pub(crate) fn set_waker(&self, waker: &Waker) {
         self.with(|state| state.waker = Some(waker.clone()));
     }
 
-    /// Tells how many commands there are for which no byte was given, up to `max`; 0 if there will be none.
+    /// The number of commands not yet announced, up to `max`; 0 if no more will come.
     pub(crate) fn poll_read(&self, max: usize) -> Poll<usize> {
         self.with(|state| {
             let bytes = state.unread.min(max);
@@ -384,12 +385,12 @@ impl ClientPipe {
         })
     }
 
-    /// Writes tickets: what they stand for goes to its receivers, as far as they have room.
+    /// Writes tickets and hands out their contents, as far as the receivers have room.
     pub(crate) fn write(&self, bytes: &[u8]) -> io::Result<usize> {
         self.with(|state| {
             let unread = state.unread;
             let given = tickets(bytes).take_while(|ticket| state.give(*ticket)).count();
-            // A partial ticket is never written by an encoder, and would end the connection.
+            // An encoder never writes a partial ticket; one would end the connection.
             let waker = if state.unread > unread { state.waker.clone() } else { None };
             waker.iter().for_each(Waker::wake_by_ref);
             match given * TICKET_BYTES {
@@ -399,7 +400,7 @@ impl ClientPipe {
         })
     }
 
-    /// Waits until the receiver that was behind has room.
+    /// Ready once the blocked receiver has room.
     pub(crate) fn poll_writable(&self) -> Poll<bool> {
         self.with(|state| {
             let blocked = state.blocked.and_then(|number| state.subscribers.get(&number));
@@ -420,19 +421,19 @@ impl ClientPipe {
         self.with(|state| state.is_closed = true);
     }
 
-    /// Fails the calls that are late, and tells when the next one will be.
+    /// Fails the calls whose deadline has passed; returns the next deadline.
     pub(crate) fn fail_late_calls(&self, now: Time) -> Option<Time> {
         self.with(|state| {
             while let Some((deadline, call)) = state.deadlines.first().copied().filter(|(at, _)| *at <= now) {
                 state.deadlines.remove(&(deadline, call));
-                // Its handle forgets it.
+                // Dropping the call's future then sends `Verb::Forget`.
                 state.answer(call, Err(Failure::Late));
             }
             state.deadlines.first().map(|(deadline, _)| *deadline)
         })
     }
 
-    /// Ends the client: its connection is gone.
+    /// Ends the client, because its connection is gone.
     pub(crate) fn end(&self) {
         self.places.close();
         self.with(|state| {

@@ -1,4 +1,4 @@
-//! The side of an internal client that its user has.
+//! The handle of an internal client.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -29,12 +29,12 @@ use crate::limits::{INBOXES_MAX, INTERNAL_CALL_MAX, INTERNAL_SETTLES_MAX};
 use crate::pipe::{ClientPipe, Failure, Reply, Subscriber, Waiting};
 use crate::shared::Shared;
 
-/// An internal client, for any thread; a clone is the same client. It ends with its last clone and its last
-/// [`Subscription`].
+/// An internal client, usable from any thread; clones share the connection. The client ends when its last clone and its
+/// last [`Subscription`] are dropped.
 #[derive(Debug, Clone)]
 pub struct InternalClient(pub(super) Arc<Handle>);
 
-/// What all clones of a client share.
+/// The state shared by all clones of a client.
 pub(super) struct Handle {
     pub(super) pipe: Arc<ClientPipe>,
     pub(super) shared: Arc<Shared>,
@@ -62,14 +62,14 @@ impl Drop for Handle {
 pub struct Published {
     /// The number of queues, subscriptions and inboxes that received it; 0 if it is unroutable.
     pub receivers: usize,
-    /// The level of safety that it has reached: the lowest among its queues.
+    /// The durability that it has reached: the lowest level among its queues.
     pub level: Level,
 }
 
 /// A queue that was declared.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DeclaredQueue {
-    /// Its name, which the broker may have chosen.
+    /// Its name; chosen by the broker if the client gave none.
     pub name: Name,
     /// Whether it is new.
     pub is_new: bool,
@@ -79,20 +79,20 @@ pub struct DeclaredQueue {
     pub consumers: usize,
 }
 
-/// A live subscription to an exchange.
+/// Options of a live subscription to an exchange.
 #[derive(Debug, Clone)]
 pub struct SubscribeOptions {
     /// The exchange.
     pub exchange: Name,
-    /// The pattern.
+    /// The pattern or routing key.
     pub key: BindingKey,
-    /// The group, of which one member receives each message.
+    /// The group; each message goes to one member.
     pub group: Option<Name>,
-    /// A condition on messages.
+    /// Only messages that match it are delivered.
     pub selector: Option<Selector>,
-    /// The most messages that wait for the receiver, and 256 KiB. More wait in the broker, which treats the
-    /// subscription as it does any slow reader: publishers are slowed down, and in the end the subscription is cut.
-    /// No other subscription of the client is concerned.
+    /// Messages that may wait for the receiver, with bodies of at most 256 KiB together. Further messages wait in the
+    /// broker, which slows down publishers and finally cuts the subscription, as for any slow reader. The client's
+    /// other subscriptions are not affected.
     pub waiting_max: usize,
 }
 
@@ -104,27 +104,28 @@ impl SubscribeOptions {
     }
 }
 
-/// A consumer of a queue.
+/// Options of a consumer of a queue.
 #[derive(Debug, Clone)]
 pub struct ConsumeOptions {
     /// The queue.
     pub queue: Name,
-    /// The most deliveries that are unsettled or, if the consumer does not settle, that wait for the receiver.
+    /// The maximum number of unsettled deliveries or, if the consumer does not settle, of deliveries waiting for the
+    /// receiver.
     pub credit: u32,
-    /// Whether the client settles deliveries; otherwise they are accepted when they are sent.
+    /// Whether the client settles deliveries; otherwise each is accepted when it is sent.
     pub settles: bool,
     /// The priority; consumers with a higher one are served first.
     pub priority: i32,
     /// Whether the queue must have no other consumer.
     pub is_exclusive: bool,
-    /// A condition on messages.
+    /// Only messages that match it are delivered.
     pub selector: Option<Selector>,
-    /// Whether the consumer sees all messages and takes none.
+    /// Whether the consumer only reads messages and leaves them in the queue.
     pub is_browser: bool,
 }
 
 impl ConsumeOptions {
-    /// A consumer that settles, with this credit.
+    /// Options for a consumer that settles, with this credit.
     #[must_use]
     pub fn new(queue: &[u8], credit: u32) -> ConsumeOptions {
         ConsumeOptions {
@@ -139,7 +140,7 @@ impl ConsumeOptions {
     }
 }
 
-/// Stops waiting for the reply to a call when it is dropped.
+/// Forgets a call when its future is dropped.
 struct Calling<'a> {
     pipe: &'a ClientPipe,
     number: u64,
@@ -153,7 +154,7 @@ impl Drop for Calling<'_> {
 }
 
 impl InternalClient {
-    /// Publishes a message; returns once it is as safe as its queues promise. Waits where publishers have to wait.
+    /// Publishes a message; returns once it is confirmed. Waits while the broker makes publishers wait.
     ///
     /// # Errors
     /// [`InternalError`].
@@ -164,12 +165,12 @@ impl InternalClient {
         }
     }
 
-    /// Publishes a request and waits for the first reply, for so long and a day at most. Dropping the future ends the
+    /// Publishes a request and waits for the first reply, for `within` but at most a day. Dropping the future ends the
     /// call.
     ///
     /// # Errors
-    /// [`InternalError::NoResponder`] at once where nobody takes the request, [`InternalError::Late`],
-    /// [`InternalError::TooManyCalls`], and the others.
+    /// [`InternalError::NoResponder`] at once if the request has no receiver, [`InternalError::Late`],
+    /// [`InternalError::TooManyCalls`], and others.
     pub async fn call(
         &self,
         to: Address,
@@ -187,7 +188,7 @@ impl InternalClient {
         }
     }
 
-    /// Replies to a request, repeating its correlation id. Returns 0 receivers if the requester is gone or wants no
+    /// Replies to a request and copies its correlation id. Returns 0 receivers if the requester is gone or wants no
     /// reply.
     ///
     /// # Errors
@@ -207,7 +208,7 @@ impl InternalClient {
         self.publish(to, message).await
     }
 
-    /// Subscribes to what is published to an exchange from now on. The subscription has a connection of its own.
+    /// Subscribes to messages published to an exchange from now on. The subscription has a connection of its own.
     ///
     /// # Errors
     /// [`InternalError`].
@@ -239,7 +240,8 @@ impl InternalClient {
         self.begin(Verb::Consume(Box::new(consume)), None, granting).await
     }
 
-    /// Takes the first message of a queue, and tells how many are left; `None` if the queue is empty.
+    /// Takes the first message of a queue; returns it with the number of messages left, or `None` if the queue is
+    /// empty.
     ///
     /// # Errors
     /// [`InternalError`].
@@ -265,11 +267,10 @@ impl InternalClient {
         self.settle_all([delivery.number], outcome).await.map(drop)
     }
 
-    /// Settles the deliveries with these numbers, all with one outcome; returns how many these were, once that
-    /// survives a crash.
+    /// Settles the deliveries with these numbers, all with one outcome; returns their number once that is durable.
     ///
     /// # Errors
-    /// [`InternalError`]. Where a number is of no unsettled delivery, the others are settled all the same.
+    /// [`InternalError`]. If a number belongs to no unsettled delivery, the other deliveries are settled nevertheless.
     pub async fn settle_all(
         &self,
         numbers: impl IntoIterator<Item = u64>,
@@ -288,8 +289,8 @@ impl InternalClient {
         refused.map_or(Ok(settled), Err)
     }
 
-    /// Declares a queue; without a name the broker chooses one. [`read_arguments`] makes settings of arguments that
-    /// have names. An exclusive queue is the client's alone, and is deleted with it.
+    /// Declares a queue; if `name` is empty, the broker chooses one. [`read_arguments`] converts named arguments to
+    /// settings. Only this client may use an exclusive queue, and the queue is deleted with the client.
     ///
     /// [`read_arguments`]: imori_core::arguments::read_arguments
     ///
@@ -310,7 +311,7 @@ impl InternalClient {
         }
     }
 
-    /// Deletes a queue; returns the number of messages that this drops.
+    /// Deletes a queue; returns the number of messages dropped with it.
     ///
     /// # Errors
     /// [`InternalError`].
@@ -337,8 +338,8 @@ impl InternalClient {
         }
     }
 
-    /// Declares an exchange. [`read_exchange`](imori_core::arguments::read_exchange) makes settings of arguments that
-    /// have names.
+    /// Declares an exchange. [`read_exchange`](imori_core::arguments::read_exchange) converts named arguments to
+    /// settings.
     ///
     /// # Errors
     /// [`InternalError`].
@@ -351,7 +352,7 @@ impl InternalClient {
         self.done(Verb::DeclareExchange { exchange: Name::new(name), kind, settings }).await.map(drop)
     }
 
-    /// Deletes an exchange, if asked only where nothing is bound to it.
+    /// Deletes an exchange; with `if_unused`, only if nothing is bound to it.
     ///
     /// # Errors
     /// [`InternalError`].
@@ -386,7 +387,7 @@ impl InternalClient {
         self.done(Verb::Unbind(Box::new(bind))).await.map(drop)
     }
 
-    /// Waits until every change of the broker so far is durable.
+    /// Waits until all changes made in the broker so far are durable.
     ///
     /// # Errors
     /// [`InternalError`].
@@ -394,7 +395,7 @@ impl InternalClient {
         self.done(Verb::Sync).await.map(drop)
     }
 
-    /// The number of the cell that the client stands on.
+    /// The number of the cell that the client runs on.
     #[must_use]
     pub fn cell(&self) -> u16 {
         self.0.cell
@@ -407,7 +408,7 @@ impl InternalClient {
         }
     }
 
-    /// Runs a command whose answer is no message.
+    /// Runs a command whose answer is not a message.
     pub(crate) async fn done(&self, verb: Verb) -> Result<Done, InternalError> {
         match self.command(verb).await? {
             Reply::Done(done) => Ok(done),
@@ -427,7 +428,7 @@ impl InternalClient {
         Ok(answered.await.map_err(|_| self.ended())??)
     }
 
-    /// Begins a subscription or a consumer, which ends with what is returned.
+    /// Starts a subscription or a consumer; dropping the returned [`Subscription`] ends it.
     async fn begin(
         &self,
         verb: Verb,

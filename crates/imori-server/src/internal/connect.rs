@@ -1,4 +1,4 @@
-//! The making of internal clients, asked for from any thread.
+//! Creates internal clients, from any thread.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -20,35 +20,35 @@ use crate::cell_state::internal_counts::Owner;
 use crate::login::verdict_of;
 use crate::shared::{Arrival, NO_CONNECTION, Phase, Shared};
 
-/// Makes internal clients of a running broker.
+/// Creates internal clients of a running broker.
 #[derive(Clone)]
 pub struct InternalClients {
     shared: Arc<Shared>,
     owner: Owner,
 }
 
-/// What an internal client is to be.
+/// Options of an internal client.
 #[derive(Debug, Clone)]
 pub struct ClientOptions {
-    /// The user on behalf of whom it acts: one that [`InternalClients::log_in`] gave, or [`Identity::broker`].
+    /// The user it acts for: returned by [`InternalClients::log_in`], or [`Identity::broker`].
     pub identity: Identity,
-    /// The vhost.
+    /// The vhost that it works in.
     pub vhost: Name,
     /// The client's name, for operators.
     pub name: String,
-    /// The cell to stand on. `None` for the caller's own, if it is a cell's thread, or else the one that a new
-    /// connection would be given.
+    /// The cell to run on. `None` picks the calling thread's cell or, outside a cell's thread, the cell that a new
+    /// network connection would get.
     pub cell: Option<u16>,
 }
 
-/// The cell that a connection is made on.
+/// The cell to create a connection on.
 pub(super) struct Place {
     pub(super) shared: Arc<Shared>,
     pub(super) cell: u16,
 }
 
 impl ClientOptions {
-    /// A client of this user in this vhost.
+    /// Options for a client of this user in this vhost.
     #[must_use]
     pub fn new(identity: Identity, vhost: &[u8]) -> ClientOptions {
         ClientOptions { identity, vhost: Name::new(vhost), name: String::from("internal"), cell: None }
@@ -64,8 +64,8 @@ impl InternalClients {
         InternalClients { shared: Arc::clone(shared), owner }
     }
 
-    /// Checks the credentials of a client at `source`, as those of a connection are checked; `is_encrypted` tells
-    /// whether they could not be read on the way. The password of a client that is elsewhere has to be encrypted.
+    /// Checks credentials presented at `source` as a network connection's are checked. `is_encrypted` says whether the
+    /// transport hid them. From another machine, only encrypted credentials are accepted, unless `insecure_dev` is set.
     ///
     /// # Errors
     /// [`InternalError::LoginRefused`].
@@ -85,7 +85,7 @@ impl InternalClients {
             certificate: None,
             credentials,
         };
-        // SECURITY AUTH-09: a password that could be read on the way is not even checked.
+        // SECURITY AUTH-09: a password that could be read in transit is not even checked.
         let verdict = match is_local || is_encrypted {
             true => verdict_of(&self.shared.verifiers, &login).await,
             false => Verdict::Refused,
@@ -97,7 +97,7 @@ impl InternalClients {
         }
     }
 
-    /// Makes a client that acts for `identity` in the vhost of this name.
+    /// Creates a client that acts for `identity` in the vhost of this name.
     ///
     /// # Errors
     /// As [`InternalClients::connect_with`].
@@ -105,12 +105,13 @@ impl InternalClients {
         self.connect_with(ClientOptions::new(identity, vhost)).await
     }
 
-    /// Makes a client. It counts towards the limits of connections of its user and its vhost, unless it acts for the
-    /// broker or an operator's request.
+    /// Creates a client. It counts toward the connection limits of its user and vhost, unless it acts for the broker or
+    /// serves an operator's request.
     ///
     /// # Errors
     /// [`InternalError::NoVhost`], [`InternalError::NoCell`], [`InternalError::TooMany`], [`InternalError::Broker`] if
-    /// the user may not enter the vhost, and [`InternalError::Ended`] if the broker has.
+    /// the user may not enter the vhost or a connection limit is reached, and [`InternalError::Ended`] if the broker
+    /// has stopped.
     pub async fn connect_with(&self, options: ClientOptions) -> Result<InternalClient, InternalError> {
         let ClientOptions { identity, vhost, name, cell } = options;
         let found = self.shared.table.load().vhost_named(vhost.as_bytes());
@@ -128,7 +129,7 @@ impl InternalClients {
 }
 
 impl InternalClients {
-    /// Makes a client in a vhost without asking whether the user may enter it: each command asks for its own right.
+    /// Creates a client without checking that the user may enter the vhost; each command still checks its own right.
     pub(crate) async fn connect_to(
         &self,
         identity: Identity,
@@ -147,7 +148,7 @@ impl fmt::Debug for InternalClients {
     }
 }
 
-/// Makes a client on a cell.
+/// Creates a client on a cell.
 pub(super) async fn start_on(place: Place, origin: Origin) -> Result<InternalClient, InternalError> {
     let Place { shared, cell } = place;
     let is_own = Cell::current(|current| current.id == cell);
@@ -159,7 +160,7 @@ pub(super) async fn start_on(place: Place, origin: Origin) -> Result<InternalCli
     let (answer, answered) = oneshot::channel();
     let job = Box::new(move || {
         let made = Cell::current(|current| start_here(current, origin));
-        // Who asked may be gone, and the client goes with its handle.
+        // The requester may be gone; dropping the handle then ends the client.
         let _ = answer.send(made);
     });
     let handle = shared.cell(cell).ok_or(InternalError::NoCell(cell))?;
@@ -167,7 +168,7 @@ pub(super) async fn start_on(place: Place, origin: Origin) -> Result<InternalCli
     answered.await.ok().flatten().ok_or_else(ended)?
 }
 
-/// Makes a client on this thread's cell.
+/// Creates a client on this thread's cell.
 pub(super) fn start_here(cell: &Cell, origin: Origin) -> Result<InternalClient, InternalError> {
     if *cell.shared.phase.borrow() > Phase::Serving {
         return Err(InternalError::Ended(SubscriptionEnd::Ended));

@@ -1,4 +1,4 @@
-//! The connection of an internal client on its cell's runtime: runs the turns of a pipe and a timer.
+//! The connection of an internal client on its cell: runs the turns of its pipe, and a timer.
 
 use std::future::{Future as _, poll_fn};
 use std::pin::Pin;
@@ -30,13 +30,13 @@ use crate::protocol_numbers::header_reader;
 use crate::shared::{TcpWire, Writer};
 use crate::turn::{Link, Signals, Task, Transport};
 
-/// What a connection is made for.
+/// The purpose of a connection.
 pub(super) struct Origin {
     pub(super) identity: Identity,
     pub(super) vhost: VhostId,
     pub(super) name: String,
     pub(super) owner: Owner,
-    /// Whether it counts towards the limits of connections of its user and its vhost.
+    /// Whether it counts toward the connection limits of its user and vhost.
     pub(super) is_counted: bool,
 }
 
@@ -102,20 +102,20 @@ pub(super) fn start(cell: &Cell, origin: Origin) -> Result<Arc<ClientPipe>, Inte
     Ok(pipe)
 }
 
-/// A connection being served.
+/// A running connection.
 struct Served {
     id: ConnectionId,
     task: Task<Connection<ClientPipe>>,
     pipe: Arc<ClientPipe>,
     owner: Owner,
     traffic: Arc<Traffic>,
-    /// Fires when a call is late.
+    /// Fires when the next call misses its deadline.
     late: Timer,
     timer: Timer,
     has_waker: bool,
-    /// The transport is finished, and what the client had is being released.
+    /// The transport has ended, and the client's resources are being released.
     is_over: bool,
-    /// Whether a turn is in progress, or ended in a panic.
+    /// Whether a turn is running, or ended in a panic.
     is_in_turn: bool,
 }
 
@@ -163,7 +163,7 @@ impl Served {
 }
 
 impl Drop for Served {
-    /// Releases the client's resources, however it ended.
+    /// Releases the client's resources, also after a panic.
     fn drop(&mut self) {
         self.pipe.end();
         Cell::current(|cell| {
@@ -180,7 +180,7 @@ impl Drop for Served {
     }
 }
 
-/// A timer that is set anew each time.
+/// A timer that can be moved to another time.
 #[derive(Default)]
 struct Timer {
     sleep: Option<Pin<Box<Sleep>>>,
@@ -188,7 +188,7 @@ struct Timer {
 }
 
 impl Timer {
-    /// Waits until it is `at`; for ever without.
+    /// Ready once the clock reaches `at`; never if `at` is `None`.
     fn poll(&mut self, cell: &Cell, at: Option<Time>, cx: &mut Context<'_>) -> Poll<()> {
         let Some(time) = at else {
             *self = Timer::default();
@@ -209,13 +209,13 @@ impl Timer {
     }
 }
 
-/// A pipe during a turn.
+/// The pipe as the transport of one turn.
 struct PipeTurn<'a, 'w> {
     pipe: &'a ClientPipe,
     timer: &'a mut Timer,
     cell: &'a Cell,
     cx: &'a mut Context<'w>,
-    /// Commands read in this turn.
+    /// Commands announced to the task in this turn.
     read: u64,
 }
 

@@ -1,4 +1,4 @@
-//! Why an internal client did not do as it was asked.
+//! Why an internal client's request failed.
 
 use std::fmt;
 
@@ -8,28 +8,28 @@ use imori_core::name::Name;
 
 use crate::pipe::Failure;
 
-/// Why an internal client did not do as it was asked.
+/// Why an internal client's request failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum InternalError {
-    /// The broker refused.
+    /// The broker refused the request.
     Broker(BrokerError),
-    /// Nobody takes the request of a call.
+    /// A call's request has no receiver.
     NoResponder,
-    /// The reply to a call did not come before its deadline.
+    /// No reply to the call arrived before its deadline.
     Late,
-    /// As many calls wait for a reply as the client may have.
+    /// The client has reached its limit of calls that wait for a reply.
     TooManyCalls,
     /// The message names another user as its sender.
     OtherUser,
-    /// The credentials are not right, or too many are being checked.
+    /// The credentials are wrong, or too many logins are being checked.
     LoginRefused,
     /// There is no vhost of this name.
     NoVhost(Name),
     /// There is no cell of this number.
     NoCell(u16),
-    /// The cell has as many internal clients as it may have.
+    /// The cell has reached its limit of internal clients.
     TooMany,
-    /// The client has ended, or ended before the answer came.
+    /// The client has ended, or ended before the answer arrived.
     Ended(SubscriptionEnd),
 }
 

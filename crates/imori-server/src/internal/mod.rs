@@ -1,9 +1,9 @@
 //! Clients inside the process, usable from any thread.
 //!
-//! An [`InternalClient`] has a connection like every other client: an inbound half of the core, run by the ordinary
-//! task, so that parking, throttling, alarms, rates, renewals, cuts and detaching are the ordinary ones. Its transport
-//! is a [`ClientPipe`](crate::pipe::ClientPipe) of typed commands and messages. A live subscription has a connection of
-//! its own, so that one whose receiver is behind holds up nothing else.
+//! An [`InternalClient`] has a connection like any other client: an inbound half of the core, run by the ordinary task.
+//! It is therefore parked, throttled, cut and detached like a network client, under the same alarms and limits. Its
+//! transport is a [`ClientPipe`](crate::pipe::ClientPipe) of typed commands and messages. A live subscription has a
+//! connection of its own, so that a slow receiver holds up nothing else.
 
 mod ping;
 mod client;

@@ -1,4 +1,4 @@
-//! The broker's own responder. Its reply shows that the broker answers, its version and its uptime.
+//! The broker's own ping responder. A reply shows that the broker is alive, its version and its uptime.
 
 use imori_core::authorize::Identity;
 use imori_core::id::VhostId;
@@ -19,15 +19,15 @@ use crate::cell_state::internal_counts::Owner;
 use crate::clock::Clock;
 use crate::limits::PINGS_WAITING_MAX;
 
-/// The subject of the topic exchange at which it listens.
+/// The subject in the topic exchange that the responder listens on.
 const PING_SUBJECT: &[u8] = b"imori.service.ping";
 
-/// An answer.
+/// The JSON reply to a ping.
 #[derive(Debug, Serialize)]
 struct Pong<'a> {
     name: &'a str,
     version: &'a str,
-    /// The broker's id, as its clients are told it.
+    /// The broker's id, as announced to clients.
     id: &'a str,
     uptime_s: u64,
 }
@@ -38,7 +38,7 @@ pub(crate) fn start_responders(cell: &Cell) {
     table.vhosts().for_each(|(vhost, _)| start_responder(cell, vhost));
 }
 
-/// Starts the responder of a vhost, on this thread's cell.
+/// Starts the responder of a vhost on this thread's cell.
 pub(crate) fn start_responder(cell: &Cell, vhost: VhostId) {
     let origin = Origin {
         identity: Identity::broker(),
@@ -56,17 +56,17 @@ pub(crate) fn start_responder(cell: &Cell, vhost: VhostId) {
     }
 }
 
-/// Answers pings until the broker ends.
+/// Answers pings until the broker stops.
 async fn answer_pings(client: InternalClient, clock: Clock, server_id: String) {
     let started = clock.now();
     match answer(&client, clock, started, &server_id).await {
         SubscriptionEnd::Cut(CutReason::ShuttingDown | CutReason::ClosedByOperator { .. })
         | SubscriptionEnd::Ended => {}
-        reason => warn!(%reason, "nobody answers at imori.service.ping"),
+        reason => warn!(%reason, "the responder at imori.service.ping has ended"),
     }
 }
 
-/// Answers pings; returns the reason why it ends.
+/// Answers pings; returns why the subscription ended.
 async fn answer(client: &InternalClient, clock: Clock, started: Time, id: &str) -> SubscriptionEnd {
     let key = BindingKey::new(Syntax::Nats, PING_SUBJECT);
     let options =

@@ -1,4 +1,4 @@
-//! The messages of a subscription or a consumer, and its end.
+//! The messages of a subscription or a consumer, and the reason for its end.
 
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
@@ -11,8 +11,8 @@ use crate::pipe::{Item, Waiting};
 
 /// Receives the messages of a subscription or a consumer.
 ///
-/// Dropping it ends the subscription at once. Messages that a consumer was given and that were not received go back to
-/// their queue, not as failures.
+/// Dropping it ends the subscription at once. A consumer's messages that were delivered but not received return to
+/// their queue, and do not count as failures.
 #[derive(Debug)]
 pub struct Subscription {
     pub(super) handle: Arc<Handle>,
@@ -23,13 +23,13 @@ pub struct Subscription {
     pub(super) end: Option<SubscriptionEnd>,
 }
 
-/// The credit of a consumer that does not settle: its receiver grants more as it takes messages.
+/// The credit of a consumer that does not settle. Its receiver grants more while it takes messages.
 #[derive(Debug)]
 pub(super) struct Granting {
     pub(super) credit: u32,
-    /// Messages taken so far, as a serial number.
+    /// Messages taken so far; wraps around.
     pub(super) taken: u32,
-    /// Messages taken at the last grant.
+    /// The value of `taken` at the last grant.
     pub(super) granted_at: u32,
 }
 
@@ -37,12 +37,12 @@ impl Subscription {
     /// Receives the next message.
     ///
     /// # Errors
-    /// The reason why there are no more, from then on.
+    /// Why the subscription ended. Every later call returns the same reason.
     pub async fn recv(&mut self) -> Result<IncomingMessage, SubscriptionEnd> {
         std::future::poll_fn(|cx| self.poll_recv(cx)).await
     }
 
-    /// Receives the next message, as [`Subscription::recv`] does, for a stream.
+    /// Polls for the next message, as [`Subscription::recv`] does, to implement a stream.
     pub fn poll_recv(&mut self, cx: &mut Context<'_>) -> Poll<Result<IncomingMessage, SubscriptionEnd>> {
         if let Some(reason) = &self.end {
             return Poll::Ready(Err(reason.clone()));
@@ -51,7 +51,7 @@ impl Subscription {
         Poll::Ready(self.take(item))
     }
 
-    /// Receives a message that is there already; `None` if there is none.
+    /// Receives a message that has already arrived; `None` if there is none.
     ///
     /// # Errors
     /// As [`Subscription::recv`].
@@ -80,7 +80,7 @@ impl Subscription {
         }
     }
 
-    /// Grants more credit once half of it is used.
+    /// Grants more credit once half of it has been used.
     fn grant(&mut self) {
         let Some(granting) = &mut self.granting else { return };
         granting.taken = granting.taken.wrapping_add(1);

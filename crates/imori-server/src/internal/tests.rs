@@ -1,4 +1,4 @@
-//! Internal clients of a whole broker in this process.
+//! Tests of internal clients against a whole broker in this process.
 
 use std::future::{Future, poll_fn};
 use std::net::SocketAddr;
@@ -33,12 +33,12 @@ use crate::server::Server;
 /// Long enough for a busy machine.
 const DEADLINE: Duration = Duration::from_secs(30);
 
-/// Runs a broker while `test` does, on a thread and a runtime of its own.
+/// Runs a broker for the duration of `test`, on threads of its own.
 fn with_server(test: impl AsyncFnOnce(&Server)) {
     with_vhosts(&[], test);
 }
 
-/// Runs a broker that has these vhosts and `/`.
+/// Runs a broker with `/` and these vhosts.
 fn with_vhosts(vhosts: &[String], test: impl AsyncFnOnce(&Server)) {
     let data: TempDir = tempfile::tempdir().unwrap();
     let mut config = Config::default();
@@ -60,7 +60,7 @@ fn with_vhosts(vhosts: &[String], test: impl AsyncFnOnce(&Server)) {
     server.join().unwrap();
 }
 
-/// The configured names of `/` and these vhosts.
+/// `/` and these vhosts as a configuration value.
 fn names(vhosts: &[String]) -> Names {
     let names = std::iter::once("/").chain(vhosts.iter().map(String::as_str));
     let names = names.map(|name| config::Value::Text(String::from(name))).collect();
@@ -103,14 +103,14 @@ async fn consume(client: &InternalClient, name: &str, credit: u32) -> Subscripti
     client.consume(ConsumeOptions::new(name.as_bytes(), credit)).await.unwrap()
 }
 
-/// Waits until the queue has so many ready messages.
+/// Waits until the queue has exactly `ready` ready messages.
 async fn has_ready(client: &InternalClient, name: &str, ready: usize) {
     while client.look_up_queue(name.as_bytes()).await.unwrap().ready != ready {
         tokio::task::yield_now().await;
     }
 }
 
-/// Polls a future once.
+/// Polls a future once; returns whether it is pending.
 async fn is_pending<F: Future>(future: F) -> bool {
     let mut future = pin!(future);
     poll_fn(|cx| Poll::Ready(future.as_mut().poll(cx).is_pending())).await
@@ -120,7 +120,7 @@ async fn is_pending<F: Future>(future: F) -> bool {
 fn the_broker_answers_pings_of_internal_clients() {
     with_broker(async |clients| {
         let client = connected(&clients).await;
-        // The responder begins with the cell, a moment after the listeners.
+        // The responder starts with the cell, shortly after the listeners.
         let pong = loop {
             match client.call(topic("imori.service.ping"), OutgoingMessage::new(""), DEADLINE).await {
                 Err(InternalError::NoResponder) => tokio::task::yield_now().await,
@@ -170,7 +170,7 @@ fn a_call_is_late_after_its_deadline_and_too_many_are_refused() {
         let call = |within| client.call(topic("slow"), OutgoingMessage::new("?"), within);
         let late = call(Duration::from_millis(5)).await;
         assert_eq!(late.map(drop), Err(InternalError::Late));
-        // The reply that comes then finds nobody.
+        // A late reply has no receiver.
         let request = requests.recv().await.unwrap();
         let replied = client.reply(&request, OutgoingMessage::new("!")).await.unwrap();
         assert_eq!(replied.receivers, 0);
@@ -203,7 +203,7 @@ fn a_subscription_whose_receiver_is_slow_loses_nothing_and_holds_up_no_other() {
             let message = OutgoingMessage::new(number.to_string());
             assert_eq!(publisher.publish(topic("many"), message).await.map(|done| done.receivers), Ok(1));
         }
-        // Nothing of that was received, and yet confirms, replies and the other subscriptions go on.
+        // None of these messages was received, yet confirms, replies and other subscriptions go on.
         let mut other = reader.subscribe(to("other")).await.unwrap();
         for number in 0..9 {
             reader.publish(queue("q"), OutgoingMessage::new(number.to_string())).await.unwrap();
@@ -249,7 +249,7 @@ fn a_subscription_ends_at_once_with_its_handle_and_unseen_messages_go_back() {
         let publish = || client.publish(topic("left"), OutgoingMessage::new(""));
         assert_eq!(publish().await.unwrap().receivers, 1);
         drop(live);
-        // Its connection ends on its own cell, which nothing waits for.
+        // The connection ends on its own cell; the drop does not wait for it.
         while publish().await.unwrap().receivers > 0 {
             tokio::task::yield_now().await;
         }
