@@ -73,7 +73,7 @@ pub(crate) fn busy() -> Response {
     error(
         StatusCode::SERVICE_UNAVAILABLE,
         "service_unavailable",
-        "too many log in at once; ask again in a moment",
+        "too many logins at once; try again in a moment",
     )
 }
 

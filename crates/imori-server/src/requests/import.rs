@@ -250,7 +250,6 @@ impl Import {
     /// left out.
     ///
     /// # Errors
-    ///
     /// The first row that cannot be read.
     pub(crate) fn read(mut document: Map<String, Value>, vhost: Option<&str>) -> Result<Import, AccessError> {
         let mut left_out = Vec::new();
@@ -520,7 +519,7 @@ impl ImportedObjects {
             let known = draft.objects.vhosts.get(&name).map(|known| (**known).clone());
             let known = known.ok_or_else(|| {
                 AccessError::Bad(format!(
-                    "limits are of vhost `{}`, which is not there; add it to `vhosts`",
+                    "there is no vhost `{}` to limit; add it to `vhosts`",
                     name.escape_debug()
                 ))
             })?;

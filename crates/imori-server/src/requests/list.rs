@@ -51,7 +51,7 @@ impl ListQuery {
         };
         let (page, rows) = (number("page", usize::MAX)?, number("page_size", ADMIN_PAGE_ROWS_MAX)?);
         if text("use_regex") == Some("true") && text("name").is_some_and(|name| !name.is_empty()) {
-            return Err(String::from("`use_regex` is not there; give a part of the name"));
+            return Err(String::from("`use_regex` is not supported; give a part of the name"));
         }
         Ok(ListQuery {
             columns: Columns::read(text("columns").unwrap_or_default()),
