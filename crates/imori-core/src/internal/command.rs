@@ -15,26 +15,26 @@ use crate::queue::{Peek, QueueSettings};
 use crate::route::{Arguments, BindingKey, ExchangeKind, Settings};
 use crate::selector::Selector;
 
-/// A command, with the number that its answer repeats. A client never uses a number twice.
+/// A command and its number, which the answer repeats. A client never reuses a number.
 #[derive(Debug)]
 pub struct Command {
-    /// The number. It also names the subscription, consumer or call that the command begins.
+    /// The number. It also names the subscription, consumer or call that the command starts.
     pub number: u64,
-    /// What to do.
+    /// The command itself.
     pub verb: Verb,
 }
 
-/// What an internal client can ask for.
+/// The commands of an internal client.
 #[derive(Debug)]
 pub enum Verb {
-    /// Publishes a message; the answer follows once it is as safe as its queues promise.
+    /// Publishes a message; the answer is its confirm.
     Publish {
         /// The address.
         to: Address,
         /// The message.
         message: OutgoingMessage,
     },
-    /// Publishes a request. Its answer is the first reply, or the refusal.
+    /// Publishes a request. The answer is the first reply, or a refusal.
     Call {
         /// The address of the responder.
         to: Address,
@@ -46,17 +46,17 @@ pub enum Verb {
         /// The number of the call.
         call: u64,
     },
-    /// Begins a live subscription, which has the number of the command.
+    /// Starts a live subscription, named by the command's number.
     Subscribe(Box<Subscribe>),
-    /// Begins a consumer, which has the number of the command.
+    /// Starts a consumer, named by the command's number.
     Consume(Box<Consume>),
-    /// Lets a consumer that does not settle have further deliveries. Has no answer.
+    /// Grants further deliveries to a consumer that does not settle. Has no answer.
     Grant {
         /// The number of the consumer.
         subscription: u64,
-        /// The number of deliveries that its receiver has taken so far.
+        /// Deliveries that the consumer's receiver has taken so far.
         taken: u32,
-        /// The number of deliveries that it may have beyond those.
+        /// Deliveries allowed beyond the taken ones.
         credit: u32,
     },
     /// Ends a subscription or a consumer.
@@ -101,7 +101,7 @@ pub enum Verb {
     DeclareExchange {
         /// The name.
         exchange: Name,
-        /// How it routes.
+        /// The routing algorithm.
         kind: ExchangeKind,
         /// Its settings.
         settings: Settings,
@@ -122,64 +122,65 @@ pub enum Verb {
     Bind(Box<Bind>),
     /// Removes a binding; a missing one is no error.
     Unbind(Box<Bind>),
-    /// Looks at ready messages of a queue and changes nothing.
+    /// Reads ready messages of a queue without changing anything.
     Peek {
         /// The queue.
         queue: Name,
-        /// Messages to pass over.
+        /// Messages to skip.
         skip: usize,
-        /// Messages to look at.
+        /// The maximum number of messages.
         count: usize,
     },
     /// Takes ready messages of a queue and settles them at once.
     Take {
         /// The queue.
         queue: Name,
-        /// The most messages.
+        /// The maximum number of messages.
         count: usize,
-        /// The most bytes of their bodies, except for the first.
+        /// The maximum size of their bodies together; the first message may exceed it.
         bytes_max: usize,
         /// The outcome.
         outcome: Outcome,
     },
-    /// Moves ready messages that are in memory elsewhere, up to the first that cannot be moved.
+    /// Moves ready messages that are in memory, up to the first that cannot be moved.
     Move {
-        /// The queue that they leave.
+        /// The queue to move from.
         from: Name,
-        /// Where they go.
+        /// The address to move to.
         target: MoveTarget,
-        /// Messages to pass over.
+        /// Messages to skip.
         skip: usize,
-        /// The most messages.
+        /// The maximum number of messages.
         count: usize,
     },
-    /// Runs commands that change definitions, in order, up to the first that is refused.
+    /// Runs commands that change definitions, in order, up to the first refusal.
     Define(Vec<Verb>),
-    /// Asks whether the client has a right, and does nothing.
+    /// Checks whether the client has a right.
     Check(Check),
     /// Waits until every record so far is durable.
     Sync,
 }
 
-/// A live subscription to be.
+/// Options of a live subscription.
 #[derive(Debug)]
 pub struct Subscribe {
     /// The exchange.
     pub exchange: Name,
-    /// The pattern.
+    /// The pattern or routing key.
     pub key: BindingKey,
-    /// The group, of which one member receives each message.
+    /// The group; each message goes to one member.
     pub group: Option<Name>,
-    /// A condition on messages.
+    /// Only messages that match it are delivered.
     pub selector: Option<Selector>,
 }
 
-/// A consumer to be.
+/// Options of a consumer.
 #[derive(Debug)]
 pub struct Consume {
     /// The queue.
     pub queue: Name,
-    /// The most deliveries that are unsettled or, for a consumer that does not settle, not taken by its receiver.
+    /// The maximum number of deliveries that are unsettled or, if the consumer does not settle, not yet taken by its
+    /// receiver.
     pub credit: u32,
     /// Whether the client settles deliveries; otherwise they are accepted at once.
     pub settles: bool,
@@ -187,9 +188,9 @@ pub struct Consume {
     pub priority: i32,
     /// Whether the queue must have no other consumer.
     pub is_exclusive: bool,
-    /// A condition on messages.
+    /// Only messages that match it are delivered.
     pub selector: Option<Selector>,
-    /// Whether the consumer sees all messages and takes none.
+    /// Whether the consumer only reads messages and leaves them in the queue.
     pub is_browser: bool,
 }
 
@@ -200,14 +201,14 @@ pub struct DeclareQueue {
     pub name: Name,
     /// The settings, except the connection that it is exclusive to.
     pub settings: QueueSettings,
-    /// Whether only this client may use the queue, which is then deleted with it.
+    /// Whether only this client may use the queue; the queue is then deleted with the client.
     pub is_exclusive: bool,
 }
 
 /// A binding.
 #[derive(Debug)]
 pub struct Bind {
-    /// The exchange that routes.
+    /// The exchange that routes messages to the target.
     pub source: Name,
     /// The pattern or routing key.
     pub key: BindingKey,
@@ -235,16 +236,16 @@ pub enum Check {
     Publish(Address),
 }
 
-/// The answer to a command that was not refused.
+/// The answer to a command that succeeded.
 #[derive(Debug)]
 pub enum Done {
-    /// It is done.
+    /// The command succeeded without a result.
     Done,
     /// The message was published.
     Published {
         /// The number of queues, subscriptions and inboxes that received it; 0 if it is unroutable.
         receivers: usize,
-        /// The level of safety that it has reached.
+        /// The durability that it has reached.
         level: Level,
     },
     /// The queue to get from has no ready message.
@@ -274,25 +275,25 @@ pub enum Done {
     Taken(TakeReport),
     /// Messages that were moved.
     Moved(Box<MoveBatch>),
-    /// Commands that change definitions were run.
+    /// Commands that change definitions were run, up to the first refusal.
     Defined {
-        /// The number of commands that were not refused.
+        /// The number of commands that succeeded.
         done: usize,
-        /// The refusal of the command behind these.
+        /// Why the next command was refused.
         refused: Option<Box<CommandError>>,
     },
     /// Whether the client has the right.
     Allowed(bool),
 }
 
-/// The reason why a command was refused.
+/// Why a command was refused.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CommandError {
     /// The broker's refusal.
     Broker(BrokerError),
-    /// Nobody receives the request of a call.
+    /// A call's request has no receiver.
     NoResponder,
-    /// The client has as many calls without a reply as it may have.
+    /// The client has reached its limit of calls that wait for a reply.
     TooManyCalls,
     /// The message names another user as its sender.
     OtherUser,
@@ -309,10 +310,10 @@ impl fmt::Display for CommandError {
         match self {
             CommandError::Broker(error) => write!(f, "{error}"),
             CommandError::NoResponder => {
-                f.write_str("nobody takes the request; start its responder or use another address")
+                f.write_str("the request has no responder; start one or use another address")
             }
             CommandError::TooManyCalls => f.write_str(
-                "as many calls wait for a reply as may; wait for some of them, or use another client",
+                "too many calls of this client wait for a reply; wait for some, or use another client",
             ),
             CommandError::OtherUser => {
                 f.write_str("the message names another user as its sender; leave the user id out")
@@ -324,12 +325,12 @@ impl fmt::Display for CommandError {
 impl std::error::Error for CommandError {}
 
 impl Verb {
-    /// Whether the verb publishes, and waits where publishers wait.
+    /// Whether the command publishes and must wait while publishers wait.
     pub(super) fn publishes(&self) -> bool {
         matches!(self, Verb::Publish { .. } | Verb::Call { .. })
     }
 
-    /// Bytes of the body, for which a parked command is charged.
+    /// Bytes of the body; a parked command is charged for them.
     pub(super) fn body_bytes(&self) -> usize {
         match self {
             Verb::Publish { message, .. } | Verb::Call { message, .. } => message.body().len(),

@@ -31,7 +31,7 @@ use crate::time::Time;
 use crate::turn::{Budget, ClientFacts, Peer};
 use crate::world::World;
 
-/// The session of everything that a client does.
+/// The session used by every command.
 const SESSION: SessionId = SessionId::FIRST;
 
 /// The line of parked publishes.
@@ -40,14 +40,14 @@ const PUBLISHES: SessionId = SessionId(0);
 /// The line of parked gets, which hold up no publish. No session has this id.
 const GETS: SessionId = SessionId(1);
 
-/// What an internal client is created with.
+/// Settings of an internal client's connection.
 #[derive(Debug)]
 pub struct Settings<P> {
-    /// The client's commands, and what it is sent.
+    /// Holds the client's commands and the items sent to it.
     pub pipe: Arc<P>,
-    /// The user on behalf of whom the client acts; its login was checked.
+    /// The user that the client acts for; the login has been checked.
     pub identity: Identity,
-    /// The vhost, which the user may enter.
+    /// The vhost that the client works in.
     pub vhost: VhostId,
     /// The client's name, for operators.
     pub name: String,
@@ -59,8 +59,8 @@ pub struct Settings<P> {
 
 /// The inbound half of an internal client.
 ///
-/// Commands are run in order, except that a publish that has to wait lets others pass. Publishes and calls keep their
-/// order among each other.
+/// Commands run in order, but a publish or get that has to wait lets other commands pass. Publishes and calls keep
+/// their order among each other.
 #[derive(Debug)]
 pub struct Connection<P> {
     settings: Arc<Settings<P>>,
@@ -70,11 +70,11 @@ pub struct Connection<P> {
     is_closed: bool,
     /// Subscriptions and consumers by number.
     readers: BTreeMap<u64, ReaderId>,
-    /// Parked commands by number, which is their frame. A call whose caller has given up is gone.
+    /// Parked commands by number, which is their frame. A call is removed when its caller gives up.
     parked: BTreeMap<u64, Command>,
 }
 
-/// The answer to a command, and the position of the journal that it waits for.
+/// The answer to a command, and the confirm that it waits for.
 type Answered = Result<(Done, Confirm), CommandError>;
 
 impl<P: Pipe> Accept for Connection<P> {
@@ -176,7 +176,7 @@ impl<P: Pipe> Inbound for Connection<P> {
 }
 
 impl<P: Pipe> Connection<P> {
-    /// Performs a command, or parks it.
+    /// Runs a command, or parks it.
     fn accept<W: World>(&mut self, world: &W, command: Command, budget: &mut Budget) {
         let line = if command.verb.publishes() { PUBLISHES } else { GETS };
         let must_wait = command.verb.publishes()
@@ -220,7 +220,7 @@ impl<P: Pipe> Connection<P> {
                 return Performed::Done;
             }
             Verb::Consume(consume) => match self.consume(world, number, consume) {
-                // The answer left before the first delivery.
+                // The answer was sent before the first delivery.
                 Ok(()) => return Performed::Done,
                 Err(error) => Err(error),
             },
@@ -280,7 +280,7 @@ impl<P: Pipe> Connection<P> {
             return Some(Err(CommandError::OtherUser));
         }
         let published = message.lend_with(inbox, |publication| {
-            // A call asks before it has an inbox.
+            // A call checks this before it creates its inbox.
             if inbox.is_none()
                 && broker::must_wait_to_publish(world, &actor, exchange, subject, &publication.view())
             {
@@ -300,7 +300,7 @@ impl<P: Pipe> Connection<P> {
         })
     }
 
-    /// Publishes a request whose reply goes to an inbox of its own; `None` if it has to wait.
+    /// Publishes a request whose replies go to a new inbox; `None` if it has to wait.
     fn call<W: World>(
         &self,
         world: &W,
@@ -335,7 +335,7 @@ impl<P: Pipe> Connection<P> {
         Some(called)
     }
 
-    /// Stops waiting for the reply to a call: a later one is dropped and counted.
+    /// Stops waiting for the reply to a call; a late reply is dropped and counted.
     fn forget<W: World>(&mut self, world: &W, call: u64) {
         if self.parked.remove(&call).is_none() {
             self.close_inbox(world, call);
@@ -399,7 +399,7 @@ impl<P: Pipe> Connection<P> {
         Ok(broker::get(world, &self.actor(), queue.as_bytes(), &options)?)
     }
 
-    /// Settles all deliveries that are unsettled, and refuses the command if some are not.
+    /// Settles the unsettled deliveries among `numbers`; refuses the command if any of them is not unsettled.
     fn settle<W: World>(&self, world: &W, numbers: &[u64], outcome: Outcome) -> Answered {
         let (mut settled, mut confirm, mut refused) = (0, Confirm::NOW, None);
         for number in numbers {
@@ -485,7 +485,7 @@ impl<P: Pipe> Connection<P> {
         })
     }
 
-    /// Looks at queues and exchanges, and moves messages as operators do.
+    /// Inspects queues and exchanges, and runs the commands that operators use on messages.
     fn operate<W: World>(&self, world: &W, verb: &Verb) -> Answered {
         let (actor, now) = (self.actor(), Confirm::NOW);
         Ok(match verb {
@@ -557,14 +557,15 @@ impl<P: Pipe> Connection<P> {
         world.with_outbound(self.id, |outbound| outbound.answer(SESSION, confirm, write));
     }
 
-    /// Keeps something in the pipe when it is written, or held back until the journal allows it.
+    /// Returns the writer of an item's ticket. The item enters the pipe when the ticket is written, which waits for its
+    /// confirm.
     fn ticket_of(&self, incoming: Incoming) -> impl FnOnce(&mut Vec<u8>) + use<P> {
         let pipe = Arc::clone(&self.settings.pipe);
         move |out| push_ticket(out, pipe.keep(incoming), ANSWER_BYTES)
     }
 }
 
-/// The name of a queue that its client leaves to the broker.
+/// The generated name of a queue that its client did not name.
 fn unnamed(secret: [u8; 16]) -> Name {
     let mut name = String::from("amq.gen-");
     secret.iter().for_each(|byte| write!(name, "{byte:02x}").expect("a string takes every text"));

@@ -1,4 +1,4 @@
-//! The encoder of an internal client, which keeps deliveries in the client's pipe and writes tickets for them.
+//! The encoder of an internal client: keeps deliveries in the client's pipe and writes tickets for them.
 
 use std::sync::Arc;
 
@@ -9,17 +9,17 @@ use crate::message::{HeaderReaders, Publication};
 use crate::name::Name;
 use crate::outbound::{AfterCancel, CutReason, Encoder, Recipient, SharedHeaders};
 
-/// Bytes that anything but a message counts in the limits of what waits for a client.
+/// Bytes that anything but a message counts toward the client's outbound limits.
 pub(super) const ANSWER_BYTES: usize = 64;
 
-/// The kinds of labels, by which a delivery is told what it is for.
+/// The kinds of labels; a label names the receiver of a delivery.
 mod kind {
     pub(super) const SUBSCRIPTION: u8 = 1;
     pub(super) const CALL: u8 = 2;
     pub(super) const GET: u8 = 3;
 }
 
-/// Keeps in a pipe what an internal client is sent.
+/// Keeps deliveries in an internal client's pipe.
 #[derive(Debug)]
 pub struct InternalEncoder<P> {
     pipe: Arc<P>,
@@ -27,7 +27,7 @@ pub struct InternalEncoder<P> {
 }
 
 impl<P: Pipe> InternalEncoder<P> {
-    /// The encoder of the client with this pipe.
+    /// Creates the encoder of the client with this pipe.
     pub fn new(pipe: Arc<P>, readers: HeaderReaders) -> InternalEncoder<P> {
         InternalEncoder { pipe, readers }
     }
@@ -90,7 +90,7 @@ impl<P: Pipe> Encoder for InternalEncoder<P> {
     }
 }
 
-/// The label of a receiver's deliveries.
+/// Encodes a receiver as the label of its deliveries.
 pub(super) fn label(receiver: Receiver) -> Box<[u8]> {
     let (kind, number, left) = match receiver {
         Receiver::Subscription(number) => (kind::SUBSCRIPTION, number, None),
@@ -103,7 +103,7 @@ pub(super) fn label(receiver: Receiver) -> Box<[u8]> {
     label.into_boxed_slice()
 }
 
-/// Reads a label; `None` if [`label`] did not write it.
+/// Decodes a label; `None` if [`label`] did not encode it.
 pub(super) fn read_label(label: &[u8]) -> Option<Receiver> {
     let (kind, rest) = label.split_first()?;
     let (number, rest) = rest.split_first_chunk()?;

@@ -1,4 +1,4 @@
-//! What an internal client is sent.
+//! Messages, answers and ends that are sent to an internal client.
 
 use std::sync::Arc;
 
@@ -11,12 +11,12 @@ use crate::message::{Address, Deaths, HeaderReaders, MessageView, OriginId, Prop
 use crate::name::Name;
 use crate::outbound::CutReason;
 
-/// A message for an internal client, with everything that the broker knows of it.
+/// A message for an internal client, with all that the broker knows about it.
 #[derive(Debug, Clone)]
 pub struct IncomingMessage {
-    /// What it is for.
+    /// The subscription, call or get that it is for.
     pub receiver: Receiver,
-    /// The number of the delivery, by which it is settled.
+    /// The delivery number that settles it.
     pub number: u64,
     /// Whether the client must settle the delivery.
     pub settles: bool,
@@ -26,7 +26,7 @@ pub struct IncomingMessage {
     pub failures: u32,
     /// The address it was published to.
     pub address: Address,
-    /// Its history, if it is a dead letter.
+    /// The deaths of a dead letter.
     pub deaths: Option<Arc<Deaths>>,
     /// The properties that are not text: persistence, priority, expiration, delay and timestamp.
     pub properties: Properties,
@@ -36,7 +36,7 @@ pub struct IncomingMessage {
     readers: HeaderReaders,
 }
 
-/// The part of an internal client that a message is for.
+/// The part of an internal client that receives a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Receiver {
     /// The subscription or consumer with this number.
@@ -52,7 +52,7 @@ pub enum Receiver {
     },
 }
 
-/// Something that an internal client is sent.
+/// An item sent to an internal client.
 #[derive(Debug)]
 pub enum Incoming {
     /// A message.
@@ -75,12 +75,12 @@ pub enum Incoming {
     Cut(CutReason),
 }
 
-/// The reason why a subscription ended.
+/// Why a subscription ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SubscriptionEnd {
     /// Its queue was deleted.
     QueueDeleted(Name),
-    /// The rights of its user changed, and no longer allow it.
+    /// The user's rights changed and no longer allow it.
     Revoked(Refusal),
     /// The broker ended the client.
     Cut(CutReason),
@@ -102,7 +102,7 @@ impl std::fmt::Display for SubscriptionEnd {
 }
 
 impl IncomingMessage {
-    /// Copies a delivery, except a body that can be shared.
+    /// Copies a delivery; shares the body if possible.
     pub(super) fn of(
         receiver: Receiver,
         (number, settles): (u64, bool),
@@ -154,26 +154,26 @@ impl IncomingMessage {
         headers
     }
 
-    /// The address for a reply, if the sender wants one and it is in this broker.
+    /// The address for a reply; `None` if the sender wants none, or gave an address outside this broker.
     #[must_use]
     pub fn reply_to(&self) -> Option<Address> {
         let reply = (self.readers)(self.properties.origin).reply_address(&self.view());
         reply.map(|(exchange, subject)| Address::new(&exchange, &subject))
     }
 
-    /// When the sender claims to have sent the message, in milliseconds since the UNIX epoch.
+    /// The sending time that the sender claims, in milliseconds since the UNIX epoch.
     #[must_use]
     pub fn timestamp_ms(&self) -> Option<i64> {
         (self.readers)(self.properties.origin).timestamp_ms(&self.view())
     }
 
-    /// The protocol by which the message was published.
+    /// The protocol that the message was published with.
     #[must_use]
     pub fn origin(&self) -> OriginId {
         self.properties.origin
     }
 
-    /// Bytes that the message counts in the limits of what waits for a client.
+    /// Bytes that the message counts toward the client's outbound limits.
     pub(super) fn weight(&self) -> usize {
         size_of::<IncomingMessage>() + self.text.len() + self.body.len()
     }

@@ -1,9 +1,9 @@
-//! A client inside the process, by which the admin APIs, automation and gateways use the broker.
+//! A client inside the process, used by the admin APIs, automation and gateways.
 //!
-//! [`Connection`] is an [`Inbound`](crate::inbound::Inbound) like that of a protocol, and has an outbound half with
-//! the same limits, rights and verbs. It has no bytes to decode: a [`Pipe`] holds its typed [`Command`]s, and the
-//! transport gives one byte for each. What it is sent, [`Incoming`], stays in the pipe too, and its encoder writes a
-//! ticket for it into the outbound buffer, which counts as many bytes as the message has.
+//! A [`Connection`] is an [`Inbound`](crate::inbound::Inbound) like a protocol's, and has an outbound half with the
+//! same limits, rights and verbs. It decodes no bytes: a [`Pipe`] holds its typed [`Command`]s, and the transport reads
+//! one byte for each. Its [`Incoming`] messages and answers stay in the pipe too. The encoder writes only a ticket for
+//! each to the outbound buffer, and the ticket counts as many bytes as its message.
 
 mod connection;
 mod moves;

@@ -1,4 +1,4 @@
-//! Ready messages that an operator moves elsewhere: all to one address, or each dead letter back to where it died.
+//! Moves an operator's ready messages: all to one address, or each dead letter back to the queue where it died.
 
 use super::command::CommandError;
 use crate::authorize::Actor;
@@ -11,37 +11,37 @@ use crate::name::Name;
 use crate::queue::PeekPart;
 use crate::world::World;
 
-/// Where messages are to go.
+/// The address to move messages to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum MoveTarget {
-    /// To this exchange, with this routing key or, without one, each with its own.
+    /// To this exchange with this routing key; `None` keeps each message's own key.
     Address {
         /// The exchange; empty for the default one.
         exchange: Name,
         /// The routing key.
         routing_key: Option<Name>,
     },
-    /// Each dead letter to the queue in which it died last.
+    /// Each dead letter to the queue where it last died.
     Origin,
 }
 
-/// The result of one move.
+/// The result of one move command.
 #[derive(Debug, Default)]
 pub struct MoveBatch {
-    /// The address of each message that was moved.
+    /// The new address of each moved message.
     pub targets: Vec<Address>,
     /// Messages that stay, because they have no target.
     pub skipped: usize,
-    /// Nothing waits behind the messages that stay.
+    /// No message waits behind those that stay.
     pub is_end: bool,
     /// The next message is on disk.
     pub is_on_disk: bool,
-    /// The refusal of the first message that cannot be moved.
+    /// Why the first unmovable message was refused.
     pub stopped: Option<BrokerError>,
 }
 
 impl MoveTarget {
-    /// Where a message is to go; `None` if it stays.
+    /// The address to move a message to; `None` if it stays.
     #[must_use]
     pub fn of(&self, entry: &Entry) -> Option<Address> {
         let envelope = entry.envelope();
@@ -85,7 +85,7 @@ pub(super) fn move_messages<W: World>(
                 confirm = confirm.after(moved);
                 batch.targets.push(to);
             }
-            // A consumer has it.
+            // A consumer has taken it meanwhile.
             Ok(None) => {}
             Err(error) => {
                 batch.stopped = Some(error);

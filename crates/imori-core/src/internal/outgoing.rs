@@ -15,7 +15,7 @@ use crate::route::arguments::{depth, push_value, take_value};
 /// The maximum size of the header block, because lengths are 16-bit numbers.
 const BLOCK_BYTES_MAX: usize = u16::MAX as usize;
 
-/// Set in the number of headers if their values have types.
+/// Set in the number of headers if their values are typed.
 const TYPED: u16 = 1 << 15;
 
 /// A message to be published by an internal client. A clone shares the body.
@@ -70,7 +70,7 @@ impl OutgoingMessage {
         self
     }
 
-    /// Marks the message as the last of its group, which its consumer then gives up.
+    /// Marks the message as the last of its group; the group's consumer then gives the group up.
     #[must_use]
     pub fn end_group(mut self) -> OutgoingMessage {
         self.ends_group = true;
@@ -95,7 +95,7 @@ impl OutgoingMessage {
         self.lend_with(None, f)
     }
 
-    /// Passes the message to `f` as [`OutgoingMessage::lend`] does, with another address for replies, an inbox.
+    /// Passes the message to `f` as [`OutgoingMessage::lend`] does, with `inbox` as the reply address.
     pub(super) fn lend_with<R>(
         &self,
         inbox: Option<&[u8]>,

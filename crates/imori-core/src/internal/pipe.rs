@@ -5,27 +5,27 @@ use std::fmt;
 use super::command::Command;
 use super::incoming::Incoming;
 
-/// Bytes of a ticket: the number of what it stands for, and its weight in bytes.
+/// Size of a ticket in bytes: the number of its item (8) and the item's weight in bytes (4).
 pub const TICKET_BYTES: usize = 12;
 
-/// Holds the commands of an internal client and what it is sent. The runtime implements it, because the client and
-/// the connection may run on different threads.
+/// Holds an internal client's commands and the items sent to it. The runtime implements it, because the client and the
+/// connection may run on different threads.
 pub trait Pipe: fmt::Debug + Send + Sync + 'static {
-    /// Takes the oldest command. Its transport gives one byte for each command that is there.
+    /// Takes the oldest command. The transport gives the connection one byte for each queued command.
     fn take_command(&self) -> Option<Command>;
 
-    /// Keeps something for the client until the ticket with the returned number is written, or the connection ends.
-    /// Called with the client's outbound half locked, so it must not lock another.
+    /// Keeps an item for the client until the ticket with the returned number is written or the connection ends. Called
+    /// with the client's outbound half locked, so it must not lock another.
     fn keep(&self, incoming: Incoming) -> u64;
 }
 
-/// Writes the ticket of something that the pipe keeps.
+/// Appends the ticket of an item in the pipe.
 pub(super) fn push_ticket(out: &mut Vec<u8>, number: u64, weight: usize) {
     out.extend_from_slice(&number.to_le_bytes());
     out.extend_from_slice(&u32::try_from(weight).unwrap_or(u32::MAX).to_le_bytes());
 }
 
-/// The numbers of the whole tickets in written bytes, in order.
+/// The numbers of the complete tickets in written bytes, in order.
 pub fn tickets(bytes: &[u8]) -> impl Iterator<Item = u64> {
     bytes
         .chunks_exact(TICKET_BYTES)
@@ -33,7 +33,7 @@ pub fn tickets(bytes: &[u8]) -> impl Iterator<Item = u64> {
         .map(u64::from_le_bytes)
 }
 
-/// The bytes that tickets stand for.
+/// The summed weight of the tickets, in bytes.
 pub(super) fn weight(bytes: &[u8]) -> usize {
     let weights = bytes.chunks_exact(TICKET_BYTES).filter_map(|ticket| ticket.last_chunk().copied());
     weights.map(|weight| u32::from_le_bytes(weight) as usize).sum()
