@@ -4,9 +4,9 @@
 //! protocols, sockets, clocks, locks and logs; the program that runs the core lends it these
 //! through [`world::World`].
 
+pub mod internal;
 pub mod inbound;
 pub mod turn;
-pub mod internal;
 pub mod broker;
 mod definitions;
 mod pipeline;

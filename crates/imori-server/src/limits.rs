@@ -330,6 +330,10 @@ pub(crate) const INTERNAL_COMMANDS_MAX: usize = 64;
 /// command is taken until the alarm ends or the queue is shorter.
 pub(crate) const INTERNAL_PARKED_BYTES_MAX: usize = 8 << 20;
 
+/// Live subscriptions of an internal client, each a connection that does not count towards its user's limit of
+/// connections. More are refused.
+pub(crate) const INTERNAL_SUBSCRIPTIONS_MAX: usize = 1_024;
+
 /// Deliveries that one command of an internal client settles, a few milliseconds of work. More: further commands
 /// settle the rest.
 pub(crate) const INTERNAL_SETTLES_MAX: usize = 256;

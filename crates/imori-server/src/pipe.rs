@@ -12,15 +12,17 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Poll, Waker};
 
+use imori_core::authorize::Identity;
 use imori_core::delivery::Outcome;
 use imori_core::internal::{
     Command, CommandError, Done, Incoming, IncomingMessage, Pipe, Receiver, SubscriptionEnd, TICKET_BYTES,
     Verb, tickets,
 };
+use imori_core::memory::Gauge;
 use imori_core::time::Time;
 use tokio::sync::{Semaphore, mpsc, oneshot};
 
-use crate::limits::{INTERNAL_COMMANDS_MAX, PIPE_BYTES_MAX};
+use crate::limits::{INTERNAL_COMMANDS_MAX, INTERNAL_SETTLES_MAX, PIPE_BYTES_MAX};
 use crate::slots::unpoisoned;
 
 /// The pipe of one internal client.
@@ -53,10 +55,12 @@ pub(crate) type Answer = oneshot::Sender<Result<Reply, Failure>>;
 pub(crate) type Item = Result<IncomingMessage, SubscriptionEnd>;
 
 /// The number and size of messages that a receiver has not yet taken.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Waiting {
     count: AtomicUsize,
     bytes: AtomicUsize,
+    /// Charged with the bytes.
+    gauge: Gauge,
 }
 
 /// The pipe's end of a subscription.
@@ -68,8 +72,10 @@ pub(crate) struct Subscriber {
     pub(crate) waiting_max: Option<usize>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct State {
+    /// The identity of the user, renewed as rights change.
+    identity: Identity,
     /// The commands not yet taken, each with whether it holds a permit.
     commands: VecDeque<(Command, bool)>,
     /// Commands not yet announced to the connection by a byte.
@@ -95,22 +101,29 @@ struct State {
     waker: Option<Waker>,
 }
 
-impl Default for ClientPipe {
-    fn default() -> ClientPipe {
-        ClientPipe { state: Mutex::default(), places: Semaphore::new(INTERNAL_COMMANDS_MAX) }
-    }
-}
-
 impl Waiting {
+    /// Nothing; `gauge` is charged with what is added.
+    pub(crate) fn new(gauge: Gauge) -> Waiting {
+        Waiting { count: AtomicUsize::new(0), bytes: AtomicUsize::new(0), gauge }
+    }
+
     fn add(&self, message: &IncomingMessage) {
         self.count.fetch_add(1, Ordering::Relaxed);
         self.bytes.fetch_add(message.body.len(), Ordering::Relaxed);
+        self.gauge.add(message.body.len());
     }
 
     /// Subtracts a message that the receiver took.
     pub(crate) fn took(&self, message: &IncomingMessage) {
         self.count.fetch_sub(1, Ordering::Relaxed);
         self.bytes.fetch_sub(message.body.len(), Ordering::Relaxed);
+        self.gauge.sub(message.body.len());
+    }
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        self.gauge.sub(*self.bytes.get_mut());
     }
 }
 
@@ -124,6 +137,30 @@ impl Subscriber {
 }
 
 impl State {
+    fn new(identity: Identity) -> State {
+        State {
+            identity,
+            commands: VecDeque::new(),
+            unread: 0,
+            number: 0,
+            kept: BTreeMap::new(),
+            tickets: 0,
+            answers: HashMap::new(),
+            deadlines: BTreeSet::new(),
+            subscribers: HashMap::new(),
+            blocked: None,
+            is_gone: false,
+            is_closed: false,
+            ended: None,
+            waker: None,
+        }
+    }
+
+    /// Returns the reason why the client has ended, if it has.
+    fn check_alive(&self) -> Result<(), SubscriptionEnd> {
+        self.ended.clone().map_or(Ok(()), Err)
+    }
+
     fn push(&mut self, number: u64, verb: Verb, has_place: bool) {
         self.commands.push_back((Command { number, verb }, has_place));
         self.unread += 1;
@@ -143,18 +180,19 @@ impl State {
         }
     }
 
-    fn release(&mut self, numbers: Vec<u64>) {
-        if !numbers.is_empty() {
-            self.push_unanswered(Verb::Settle { numbers, outcome: Outcome::Release { failed: false } });
+    fn release(&mut self, numbers: &[u64]) {
+        for some in numbers.chunks(INTERNAL_SETTLES_MAX) {
+            let outcome = Outcome::Release { failed: false };
+            self.push_unanswered(Verb::Settle { numbers: some.to_vec(), outcome });
         }
     }
 
     fn answer(&mut self, command: u64, result: Result<Reply, Failure>) {
         let Some(answer) = self.answers.remove(&command) else {
-            return self.release(unseen(result));
+            return self.release(unseen(&result).as_slice());
         };
         if let Err(result) = answer.send(result) {
-            self.release(unseen(result));
+            self.release(unseen(&result).as_slice());
         }
     }
 
@@ -196,7 +234,7 @@ impl State {
             None => false,
         };
         if !given && settles {
-            self.release(vec![delivery]);
+            self.release(&[delivery]);
         }
         true
     }
@@ -218,10 +256,10 @@ impl State {
 }
 
 /// The unsettled delivery in an answer that its requester never saw.
-fn unseen(result: Result<Reply, Failure>) -> Vec<u64> {
+fn unseen(result: &Result<Reply, Failure>) -> Option<u64> {
     match result {
-        Ok(Reply::Message(message)) if message.settles => vec![message.number],
-        _ => Vec::new(),
+        Ok(Reply::Message(message)) if message.settles => Some(message.number),
+        _ => None,
     }
 }
 
@@ -234,6 +272,10 @@ impl Pipe for ClientPipe {
         Some(command)
     }
 
+    fn renewed(&self, identity: &Identity) {
+        self.with(|state| state.identity = identity.clone());
+    }
+
     fn keep(&self, incoming: Incoming) -> u64 {
         self.with(|state| {
             state.tickets += 1;
@@ -244,6 +286,11 @@ impl Pipe for ClientPipe {
 }
 
 impl ClientPipe {
+    /// The pipe of a client that acts for this identity.
+    pub(crate) fn new(identity: Identity) -> ClientPipe {
+        ClientPipe { state: Mutex::new(State::new(identity)), places: Semaphore::new(INTERNAL_COMMANDS_MAX) }
+    }
+
     fn with<R>(&self, f: impl FnOnce(&mut State) -> R) -> R {
         let mut state = unpoisoned(self.state.lock());
         f(&mut state)
@@ -267,13 +314,13 @@ impl ClientPipe {
             Ok(place) => place.forget(),
             Err(_) => return Err(self.end_reason()),
         }
-        let (answer, answered) = oneshot::channel();
         self.wake_with(|state| {
-            let number = state.next_number();
+            state.check_alive()?;
+            let (number, (answer, answered)) = (state.next_number(), oneshot::channel());
             state.answers.insert(number, answer);
             state.push(number, verb, true);
-        });
-        Ok(answered)
+            Ok(answered)
+        })
     }
 
     /// Sends a call with this deadline; `None` if `calls_max` calls already wait.
@@ -305,7 +352,11 @@ impl ClientPipe {
         self.wake_with(|state| {
             state.deadlines.remove(&(deadline, call));
             state.answers.remove(&call);
-            state.push_unanswered(Verb::Forget { call });
+            // The connection ignores the byte of a command that is gone.
+            match state.commands.iter().position(|(command, _)| command.number == call) {
+                Some(at) => drop(state.commands.remove(at)),
+                None => state.push_unanswered(Verb::Forget { call }),
+            }
         });
     }
 
@@ -320,28 +371,45 @@ impl ClientPipe {
             Ok(place) => place.forget(),
             Err(_) => return Err(self.end_reason()),
         }
-        let (answer, answered) = oneshot::channel();
-        let number = self.wake_with(|state| {
-            let number = state.next_number();
+        self.wake_with(|state| {
+            state.check_alive()?;
+            let (number, (answer, answered)) = (state.next_number(), oneshot::channel());
             state.answers.insert(number, answer);
             state.subscribers.insert(number, subscriber);
             state.push(number, verb, true);
-            number
-        });
-        Ok((number, answered))
+            Ok((number, answered))
+        })
     }
 
-    /// Ends a subscription and releases `unseen`, its unsettled messages that were never received.
-    pub(crate) fn unsubscribe(&self, subscription: u64, unseen: Vec<u64>) {
+    /// Ends a subscription. `drain` takes the unsettled messages that its receiver never saw, which are released; no
+    /// more arrive by then.
+    pub(crate) fn unsubscribe(&self, subscription: u64, drain: impl FnOnce() -> Vec<u64>) {
         self.wake_with(|state| {
             state.subscribers.remove(&subscription);
+            let unseen = drain();
             if state.blocked == Some(subscription) {
                 state.blocked = None;
             }
             state.push_unanswered(Verb::Cancel { subscription });
             // Comes after the cancel; otherwise the consumer would receive them again.
-            state.release(unseen);
+            state.release(&unseen);
         });
+    }
+
+    /// Releases a delivery whose get was given up when it had already been answered.
+    pub(crate) fn release(&self, delivery: u64) {
+        self.wake_with(|state| state.release(&[delivery]));
+    }
+
+    /// The identity of the user, as of now.
+    ///
+    /// # Errors
+    /// The client has ended.
+    pub(crate) fn identity(&self) -> Result<Identity, SubscriptionEnd> {
+        self.with(|state| {
+            state.check_alive()?;
+            Ok(state.identity.clone())
+        })
     }
 
     /// Allows a consumer that does not settle `credit` messages beyond the `taken` ones.
@@ -445,5 +513,60 @@ impl ClientPipe {
             state.kept.clear();
             state.commands.clear();
         });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use imori_core::internal::OutgoingMessage;
+    use imori_core::message::Address;
+
+    use super::*;
+
+    fn call() -> Verb {
+        Verb::Call { to: Address::new(b"", b"q"), message: OutgoingMessage::new("request") }
+    }
+
+    fn block_on<F: Future>(future: F) -> F::Output {
+        tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(future)
+    }
+
+    #[test]
+    fn a_call_that_is_given_up_before_it_was_read_leaves_nothing_behind() {
+        let pipe = ClientPipe::new(Identity::broker());
+        let (number, _answered) = pipe.send_call(call(), Time(7), 1).unwrap();
+        assert!(pipe.send_call(call(), Time(7), 1).is_none(), "one call at a time");
+        pipe.forget_call(number, Time(7));
+        assert!(pipe.take_command().is_none());
+        let (number, _answered) = pipe.send_call(call(), Time(7), 1).unwrap();
+        assert!(pipe.take_command().is_some());
+        pipe.forget_call(number, Time(7));
+        let forget = pipe.take_command().map(|command| command.verb);
+        assert!(matches!(forget, Some(Verb::Forget { call }) if call == number));
+    }
+
+    #[test]
+    fn a_command_after_the_end_is_told_of_it() {
+        let pipe = ClientPipe::new(Identity::broker());
+        // The end comes after the command had its permit.
+        pipe.with(|state| state.end(&SubscriptionEnd::Ended));
+        assert!(matches!(block_on(pipe.send(Verb::Sync)), Err(SubscriptionEnd::Ended)));
+        assert!(pipe.identity().is_err());
+    }
+
+    #[test]
+    fn deliveries_that_nobody_saw_are_released_in_parts() {
+        let pipe = ClientPipe::new(Identity::broker());
+        pipe.unsubscribe(1, || (0..INTERNAL_SETTLES_MAX as u64 + 1).collect());
+        let verbs: Vec<Verb> =
+            std::iter::from_fn(|| pipe.take_command()).map(|command| command.verb).collect();
+        let [Verb::Cancel { .. }, Verb::Settle { numbers, .. }, Verb::Settle { numbers: last, .. }] = &*verbs
+        else {
+            panic!("{verbs:?}")
+        };
+        assert_eq!(
+            (numbers.len(), last.as_slice()),
+            (INTERNAL_SETTLES_MAX, &[INTERNAL_SETTLES_MAX as u64][..])
+        );
     }
 }

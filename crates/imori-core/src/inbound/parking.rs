@@ -70,10 +70,22 @@ impl Parking {
     /// Parks a frame that stands for `kept_bytes` more bytes, which the connection keeps elsewhere.
     pub fn push_with(&mut self, session: SessionId, frame: Box<[u8]>, kept_bytes: usize, gauge: &Gauge) {
         let line = self.line_of(session, gauge);
-        let charge = frame.len() + size_of::<Box<[u8]>>() + kept_bytes;
+        let charge = charge(&frame) + kept_bytes;
         line.bytes += charge;
         line.gauge.add(charge);
         line.waiting.push_back(Frame { bytes: frame, charge });
+    }
+
+    /// Gives back the charge for what a parked frame of a session stands for, because the connection keeps it no more.
+    pub fn discharge(&mut self, session: SessionId, frame: &[u8]) {
+        let line = self.lines.iter_mut().find(|line| line.session == session);
+        let Some(line) = line else { return };
+        if let Some(found) = line.waiting.iter_mut().find(|waiting| *waiting.bytes == *frame) {
+            let kept = found.charge - charge(frame);
+            found.charge -= kept;
+            line.bytes -= kept;
+            line.gauge.sub(kept);
+        }
     }
 
     /// Notes that a session's next frame, parked or still in the input, waits for a queue.
@@ -163,6 +175,11 @@ impl Drop for Line {
     }
 }
 
+/// The bytes charged for a frame itself.
+fn charge(frame: &[u8]) -> usize {
+    frame.len() + size_of::<Box<[u8]>>()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -210,6 +227,8 @@ mod tests {
         assert_eq!((parking.bytes(), gauge.bytes()), (0, 0));
         parking.push_with(ONE, b"d".as_slice().into(), 100, &gauge);
         assert_eq!(gauge.bytes(), 101 + size_of::<Box<[u8]>>());
+        parking.discharge(ONE, b"d");
+        assert_eq!((gauge.bytes(), parking.bytes()), (1 + size_of::<Box<[u8]>>(), gauge.bytes()));
         drop(parking);
         assert_eq!(gauge.bytes(), 0);
     }

@@ -23,10 +23,12 @@ use crate::delivery::Outcome;
 use crate::error::BrokerError;
 use crate::id::{ConnectionId, ReaderId, SessionId, VhostId};
 use crate::inbound::{Accept, Inbound, Intake, Performed, Phase, Taken, Unread};
+use crate::limits::SUBJECT_BYTES_MAX;
 use crate::message::{Address, HeaderReaders, Property};
 use crate::name::Name;
 use crate::outbound::{Credit, Encoder, Grant, Numbers};
 use crate::queue::Got;
+use crate::route::{PatternError, RouteError};
 use crate::time::Time;
 use crate::turn::{Budget, ClientFacts, Peer};
 use crate::world::World;
@@ -125,6 +127,7 @@ impl<P: Pipe> Inbound for Connection<P> {
     }
 
     fn set_identity(&mut self, identity: Identity) {
+        self.settings.pipe.renewed(&identity);
         self.identity = identity;
     }
 
@@ -244,7 +247,9 @@ impl<P: Pipe> Connection<P> {
             }
             Verb::Settle { numbers, outcome } => {
                 budget.spend(numbers.len() / 8, 0, None);
-                self.settle(world, numbers, *outcome)
+                let (outcome, confirm) = self.settle(world, numbers, *outcome);
+                self.send(world, confirm, Incoming::Answer { command: number, outcome });
+                return Performed::Done;
             }
             Verb::DeclareQueue(_)
             | Verb::DeleteQueue { .. }
@@ -337,8 +342,9 @@ impl<P: Pipe> Connection<P> {
 
     /// Stops waiting for the reply to a call; a late reply is dropped and counted.
     fn forget<W: World>(&mut self, world: &W, call: u64) {
-        if self.parked.remove(&call).is_none() {
-            self.close_inbox(world, call);
+        match self.parked.remove(&call) {
+            Some(_) => self.intake.parking.discharge(PUBLISHES, &call.to_le_bytes()),
+            None => self.close_inbox(world, call),
         }
     }
 
@@ -400,7 +406,12 @@ impl<P: Pipe> Connection<P> {
     }
 
     /// Settles the unsettled deliveries among `numbers`; refuses the command if any of them is not unsettled.
-    fn settle<W: World>(&self, world: &W, numbers: &[u64], outcome: Outcome) -> Answered {
+    fn settle<W: World>(
+        &self,
+        world: &W,
+        numbers: &[u64],
+        outcome: Outcome,
+    ) -> (Result<Done, CommandError>, Confirm) {
         let (mut settled, mut confirm, mut refused) = (0, Confirm::NOW, None);
         for number in numbers {
             match broker::settle(world, &self.actor(), SESSION, Numbers::One(*number), outcome) {
@@ -411,10 +422,7 @@ impl<P: Pipe> Connection<P> {
                 Err(error) => refused = refused.or(Some(error)),
             }
         }
-        match refused {
-            Some(error) => Err(error.into()),
-            None => Ok((Done::Settled(settled), confirm)),
-        }
+        (refused.map_or(Ok(Done::Settled(settled)), |error| Err(error.into())), confirm)
     }
 
     /// Changes queues, exchanges and bindings.
@@ -429,6 +437,7 @@ impl<P: Pipe> Connection<P> {
             }
             Verb::DeclareExchange { exchange, kind, settings } => {
                 let (name, settings) = (exchange.as_bytes(), settings.clone());
+                check_name(name)?;
                 (Done::Done, broker::declare_exchange(world, &actor, name, *kind, settings)?)
             }
             Verb::DeleteExchange { exchange, if_unused } => {
@@ -455,6 +464,7 @@ impl<P: Pipe> Connection<P> {
         let DeclareQueue { name, settings, is_exclusive } = declare;
         let (mut settings, actor) = (settings.clone(), self.actor());
         settings.exclusive_to = is_exclusive.then_some(self.id);
+        check_name(name.as_bytes())?;
         let is_unnamed = name.as_bytes().is_empty();
         let name = if is_unnamed { unnamed(world.secret()) } else { name.clone() };
         let is_new = world.with_router(|_, table| table.queue(actor.vhost, name.as_bytes()).is_none());
@@ -562,6 +572,14 @@ impl<P: Pipe> Connection<P> {
     fn ticket_of(&self, incoming: Incoming) -> impl FnOnce(&mut Vec<u8>) + use<P> {
         let pipe = Arc::clone(&self.settings.pipe);
         move |out| push_ticket(out, pipe.keep(incoming), ANSWER_BYTES)
+    }
+}
+
+/// Refuses a name that no protocol could use, and no record of a definition holds.
+fn check_name(name: &[u8]) -> Result<(), CommandError> {
+    match name.len() {
+        0..=SUBJECT_BYTES_MAX => Ok(()),
+        bytes => Err(BrokerError::from(RouteError::Pattern(PatternError::TooLong { bytes })).into()),
     }
 }
 

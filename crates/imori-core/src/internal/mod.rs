@@ -6,11 +6,11 @@
 //! each to the outbound buffer, and the ticket counts as many bytes as its message.
 
 mod connection;
-mod moves;
-mod command;
 mod encoder;
 mod pipe;
 mod incoming;
+mod command;
+mod moves;
 mod outgoing;
 
 pub use command::{

@@ -1,6 +1,5 @@
 //! Moves an operator's ready messages: all to one address, or each dead letter back to the queue where it died.
 
-use super::command::CommandError;
 use crate::authorize::Actor;
 use crate::broker::{Waiting, peek, relocate};
 use crate::confirm::Confirm;
@@ -66,7 +65,7 @@ pub(super) fn move_messages<W: World>(
     from: &Name,
     target: &MoveTarget,
     (skip, count): (usize, usize),
-) -> Result<(MoveBatch, Confirm), CommandError> {
+) -> Result<(MoveBatch, Confirm), BrokerError> {
     let (_, found) = peek(world, actor, from.as_bytes(), skip, count)?;
     let is_end = found.parts.is_empty() && !found.is_being_written;
     let (mut batch, mut confirm) = (MoveBatch { is_end, ..MoveBatch::default() }, Confirm::NOW);

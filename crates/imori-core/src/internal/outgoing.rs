@@ -101,7 +101,7 @@ impl OutgoingMessage {
         inbox: Option<&[u8]>,
         f: impl FnOnce(&Publication<'_>) -> R,
     ) -> Option<R> {
-        let (mut properties, mut text) = (self.properties, Vec::new());
+        let (mut properties, mut text) = (self.own_properties(), Vec::new());
         if !self.headers.is_empty() || !self.texts.is_empty() || inbox.is_some() {
             self.push_headers(&mut text)?;
         }
@@ -120,6 +120,17 @@ impl OutgoingMessage {
             return None;
         }
         Some(f(&Publication::with_shared_body(&properties, &text, &self.body)))
+    }
+
+    /// The properties that are not text. Those of a received message also locate its texts, in its protocol's block.
+    fn own_properties(&self) -> Properties {
+        let mut own = Properties::new(OriginId::BROKER);
+        own.is_persistent = self.properties.is_persistent;
+        own.priority = self.properties.priority;
+        own.expiration_ms = self.properties.expiration_ms;
+        own.delay_ms = self.properties.delay_ms;
+        own.timestamp = self.properties.timestamp;
+        own
     }
 
     fn push_headers(&self, out: &mut Vec<u8>) -> Option<()> {

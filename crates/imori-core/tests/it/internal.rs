@@ -52,6 +52,8 @@ impl Pipe for TestPipe {
         self.with(|contents| contents.commands.pop_front())
     }
 
+    fn renewed(&self, _: &Identity) {}
+
     fn keep(&self, incoming: Incoming) -> u64 {
         self.with(|contents| {
             contents.number += 1;
@@ -473,6 +475,41 @@ fn its_publishes_wait_for_memory_and_other_commands_pass_them() {
     world.set_alarmed(false);
     client.alarm_ended();
     assert_eq!(client.published(), [1, 1, 1], "the call was given up");
+}
+
+#[test]
+fn a_parked_call_that_is_given_up_holds_no_memory() {
+    let world = world();
+    let client = Inside::new(&world);
+    client.declare("q");
+    world.set_alarmed(true);
+    let before = world.charged();
+    let (given_up, _) = client.run(call("q", OutgoingMessage::new(vec![7; 2_000])));
+    assert!(world.charged() > before + 2_000);
+    client.run(Verb::Forget { call: given_up });
+    assert!(world.charged() < before + 100, "{}", world.charged() - before);
+}
+
+#[test]
+fn a_settle_of_a_delivery_that_is_none_settles_the_others_durably() {
+    let world = world();
+    world.hold_disk();
+    let client = Inside::new(&world);
+    let settings = QueueSettings { is_durable: true, ..QueueSettings::default() };
+    client.run(declare("safe", settings));
+    client.publish(&to_queue("safe"), OutgoingMessage::new("m").persistent(true));
+    client.run(Verb::Get { queue: Name::from("safe"), settles: true });
+    world.sync_disk();
+    let number = client.messages().remove(0).number;
+    client.run(Verb::Settle { numbers: vec![number, 99], outcome: Outcome::Accept });
+    assert!(client.read().is_empty(), "the refusal waits for what was settled");
+    world.sync_disk();
+    let refused = client.read().remove(0);
+    let no_delivery = CommandError::Broker(BrokerError::NoDelivery(99));
+    assert!(
+        matches!(&refused, Incoming::Answer { outcome: Err(error), .. } if *error == no_delivery),
+        "{refused:?}"
+    );
 }
 
 #[test]

@@ -3,16 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use imori_core::authorize::Identity;
 use imori_core::broker::{DeleteOptions, QueueInspection};
-use imori_core::confirm::Level;
 use imori_core::delivery::Outcome;
-use imori_core::id::VhostId;
 use imori_core::internal::{
-    Bind, Consume, DeclareQueue, Done, IncomingMessage, OutgoingMessage, Receiver, Subscribe,
-    SubscriptionEnd, Verb,
+    Bind, Consume, DeclareQueue, Done, IncomingMessage, OutgoingMessage, Receiver, Subscribe, Verb,
 };
-use imori_core::message::{Address, Property};
+use imori_core::message::Address;
 use imori_core::name::Name;
 use imori_core::queue::QueueSettings;
 use imori_core::route::{BindingKey, ExchangeKind, Settings};
@@ -20,51 +16,18 @@ use imori_core::selector::Selector;
 use imori_core::time::Time;
 use tokio::sync::{mpsc, oneshot};
 
-use super::connect::{Place, start_on};
 use super::connection::Origin;
 use super::error::InternalError;
+use super::handle::{Handle, Published};
+use super::start::{Place, start_on};
 use super::subscription::{Granting, Subscription};
-use crate::cell_state::internal_counts::Owner;
-use crate::limits::{INBOXES_MAX, INTERNAL_CALL_MAX, INTERNAL_SETTLES_MAX};
+use crate::limits::{INBOXES_MAX, INTERNAL_CALL_MAX, INTERNAL_SETTLES_MAX, INTERNAL_SUBSCRIPTIONS_MAX};
 use crate::pipe::{ClientPipe, Failure, Reply, Subscriber, Waiting};
-use crate::shared::Shared;
 
 /// An internal client, usable from any thread; clones share the connection. The client ends when its last clone and its
 /// last [`Subscription`] are dropped.
 #[derive(Debug, Clone)]
 pub struct InternalClient(pub(super) Arc<Handle>);
-
-/// The state shared by all clones of a client.
-pub(super) struct Handle {
-    pub(super) pipe: Arc<ClientPipe>,
-    pub(super) shared: Arc<Shared>,
-    pub(super) identity: Identity,
-    pub(super) vhost: VhostId,
-    pub(super) name: String,
-    pub(super) owner: Owner,
-    pub(super) cell: u16,
-}
-
-impl std::fmt::Debug for Handle {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Handle").field("name", &self.name).field("cell", &self.cell).finish_non_exhaustive()
-    }
-}
-
-impl Drop for Handle {
-    fn drop(&mut self) {
-        self.pipe.hang_up();
-    }
-}
-
-/// A message that was published.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Published {
-    /// The number of queues, subscriptions and inboxes that received it; 0 if it is unroutable.
-    pub receivers: usize,
-    /// The durability that it has reached: the lowest level among its queues.
-    pub level: Level,
-}
 
 /// A queue that was declared.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -153,16 +116,30 @@ impl Drop for Calling<'_> {
     }
 }
 
+/// Releases the message of a get whose future is dropped after the answer was sent.
+struct Getting<'a> {
+    pipe: &'a ClientPipe,
+    answered: oneshot::Receiver<Result<Reply, Failure>>,
+}
+
+impl Drop for Getting<'_> {
+    fn drop(&mut self) {
+        self.answered.close();
+        if let Ok(Ok(Reply::Message(message))) = self.answered.try_recv()
+            && message.settles
+        {
+            self.pipe.release(message.number);
+        }
+    }
+}
+
 impl InternalClient {
     /// Publishes a message; returns once it is confirmed. Waits while the broker makes publishers wait.
     ///
     /// # Errors
     /// [`InternalError`].
     pub async fn publish(&self, to: Address, message: OutgoingMessage) -> Result<Published, InternalError> {
-        match self.done(Verb::Publish { to, message }).await? {
-            Done::Published { receivers, level } => Ok(Published { receivers, level }),
-            _ => Err(self.ended()),
-        }
+        self.0.publish(to, message).await
     }
 
     /// Publishes a request and waits for the first reply, for `within` but at most a day. Dropping the future ends the
@@ -182,7 +159,7 @@ impl InternalClient {
         let called = pipe.send_call(Verb::Call { to, message }, deadline, usize::from(INBOXES_MAX));
         let (number, answered) = called.ok_or(InternalError::TooManyCalls)?;
         let _calling = Calling { pipe, number, deadline };
-        match self.answered(answered).await? {
+        match self.0.answered(answered).await? {
             Reply::Message(message) => Ok(*message),
             Reply::Done(_) => Err(self.ended()),
         }
@@ -198,14 +175,7 @@ impl InternalClient {
         request: &IncomingMessage,
         message: OutgoingMessage,
     ) -> Result<Published, InternalError> {
-        let Some(to) = request.reply_to() else {
-            return Ok(Published { receivers: 0, level: Level::Memory });
-        };
-        let message = match request.property(Property::CorrelationId) {
-            Some(id) => message.with(Property::CorrelationId, id),
-            None => message,
-        };
-        self.publish(to, message).await
+        self.0.reply(request, message).await
     }
 
     /// Subscribes to messages published to an exchange from now on. The subscription has a connection of its own.
@@ -215,17 +185,23 @@ impl InternalClient {
     pub async fn subscribe(&self, options: SubscribeOptions) -> Result<Subscription, InternalError> {
         let SubscribeOptions { exchange, key, group, selector, waiting_max } = options;
         let own = &*self.0;
+        let place_of_one = Arc::clone(&own.subscriptions);
+        if Arc::strong_count(&place_of_one) > INTERNAL_SUBSCRIPTIONS_MAX + 1 {
+            return Err(InternalError::TooMany);
+        }
         let place = Place { shared: Arc::clone(&own.shared), cell: own.cell };
         let origin = Origin {
-            identity: own.identity.clone(),
+            identity: own.pipe.identity()?,
             vhost: own.vhost,
             name: own.name.clone(),
             owner: own.owner,
             is_counted: false,
         };
-        let client = start_on(place, origin).await?;
+        let client = InternalClient(start_on(place, origin).await?);
         let verb = Verb::Subscribe(Box::new(Subscribe { exchange, key, group, selector }));
-        client.begin(verb, Some(waiting_max.max(1)), None).await
+        let mut subscription = client.begin(verb, Some(waiting_max.max(1)), None).await?;
+        subscription.place = Some(place_of_one);
+        Ok(subscription)
     }
 
     /// Consumes from a queue.
@@ -250,7 +226,10 @@ impl InternalClient {
         queue: &[u8],
         settles: bool,
     ) -> Result<Option<(IncomingMessage, u64)>, InternalError> {
-        match self.command(Verb::Get { queue: Name::new(queue), settles }).await? {
+        let pipe = &*self.0.pipe;
+        let answered = pipe.send(Verb::Get { queue: Name::new(queue), settles }).await?;
+        let mut getting = Getting { pipe, answered };
+        match (&mut getting.answered).await.map_err(|_| self.ended())?? {
             Reply::Message(message) => {
                 let Receiver::Get { left, .. } = message.receiver else { return Err(self.ended()) };
                 Ok(Some((*message, left)))
@@ -410,22 +389,7 @@ impl InternalClient {
 
     /// Runs a command whose answer is not a message.
     pub(crate) async fn done(&self, verb: Verb) -> Result<Done, InternalError> {
-        match self.command(verb).await? {
-            Reply::Done(done) => Ok(done),
-            Reply::Message(_) => Err(self.ended()),
-        }
-    }
-
-    async fn command(&self, verb: Verb) -> Result<Reply, InternalError> {
-        let answered = self.0.pipe.send(verb).await?;
-        self.answered(answered).await
-    }
-
-    async fn answered(
-        &self,
-        answered: oneshot::Receiver<Result<Reply, Failure>>,
-    ) -> Result<Reply, InternalError> {
-        Ok(answered.await.map_err(|_| self.ended())??)
+        self.0.done(verb).await
     }
 
     /// Starts a subscription or a consumer; dropping the returned [`Subscription`] ends it.
@@ -436,19 +400,16 @@ impl InternalClient {
         granting: Option<Granting>,
     ) -> Result<Subscription, InternalError> {
         let (sender, items) = mpsc::unbounded_channel();
-        let waiting = Arc::new(Waiting::default());
+        let waiting = Arc::new(Waiting::new(self.0.shared.memory.gauge().clone()));
         let subscriber = Subscriber { items: sender, waiting: Arc::clone(&waiting), waiting_max };
         let (number, answered) = self.0.pipe.send_subscribe(verb, subscriber).await?;
         let handle = Arc::clone(&self.0);
-        let subscription = Subscription { handle, number, items, waiting, granting, end: None };
-        self.answered(answered).await?;
+        let subscription = Subscription { handle, number, items, waiting, granting, place: None, end: None };
+        self.0.answered(answered).await?;
         Ok(subscription)
     }
 
     fn ended(&self) -> InternalError {
-        InternalError::Ended(match self.0.pipe.end_reason() {
-            SubscriptionEnd::Cut(reason) => SubscriptionEnd::Cut(reason),
-            _ => SubscriptionEnd::Ended,
-        })
+        self.0.ended()
     }
 }

@@ -10,15 +10,15 @@ use imori_core::id::VhostId;
 use imori_core::internal::SubscriptionEnd;
 use imori_core::login::{Credentials, Login, Verdict};
 use imori_core::name::Name;
-use tokio::sync::oneshot;
 
-use super::client::{Handle, InternalClient};
-use super::connection::{Origin, start};
+use super::client::InternalClient;
+use super::connection::Origin;
 use super::error::InternalError;
+use super::start::{Place, start_on};
 use crate::cell::Cell;
 use crate::cell_state::internal_counts::Owner;
 use crate::login::verdict_of;
-use crate::shared::{Arrival, NO_CONNECTION, Phase, Shared};
+use crate::shared::{NO_CONNECTION, Shared};
 
 /// Creates internal clients of a running broker.
 #[derive(Clone)]
@@ -39,12 +39,6 @@ pub struct ClientOptions {
     /// The cell to run on. `None` picks the calling thread's cell or, outside a cell's thread, the cell that a new
     /// network connection would get.
     pub cell: Option<u16>,
-}
-
-/// The cell to create a connection on.
-pub(super) struct Place {
-    pub(super) shared: Arc<Shared>,
-    pub(super) cell: u16,
 }
 
 impl ClientOptions {
@@ -124,7 +118,7 @@ impl InternalClients {
         };
         let is_counted = self.owner == Owner::Program && identity != Identity::broker();
         let origin = Origin { identity, vhost: id, name, owner: self.owner, is_counted };
-        start_on(Place { shared: Arc::clone(&self.shared), cell }, origin).await
+        start_on(Place { shared: Arc::clone(&self.shared), cell }, origin).await.map(InternalClient)
     }
 }
 
@@ -138,7 +132,7 @@ impl InternalClients {
         let cell = self.shared.least_busy().ok_or(InternalError::Ended(SubscriptionEnd::Ended))?;
         let name = String::from("operator");
         let origin = Origin { identity, vhost, name, owner: self.owner, is_counted: false };
-        start_on(Place { shared: Arc::clone(&self.shared), cell }, origin).await
+        start_on(Place { shared: Arc::clone(&self.shared), cell }, origin).await.map(InternalClient)
     }
 }
 
@@ -146,36 +140,4 @@ impl fmt::Debug for InternalClients {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("InternalClients").finish_non_exhaustive()
     }
-}
-
-/// Creates a client on a cell.
-pub(super) async fn start_on(place: Place, origin: Origin) -> Result<InternalClient, InternalError> {
-    let Place { shared, cell } = place;
-    let is_own = Cell::current(|current| current.id == cell);
-    if is_own == Some(true) {
-        let made = Cell::current(|current| start_here(current, origin));
-        return made.unwrap_or(Err(InternalError::Ended(SubscriptionEnd::Ended)));
-    }
-    let ended = || InternalError::Ended(SubscriptionEnd::Ended);
-    let (answer, answered) = oneshot::channel();
-    let job = Box::new(move || {
-        let made = Cell::current(|current| start_here(current, origin));
-        // The requester may be gone; dropping the handle then ends the client.
-        let _ = answer.send(made);
-    });
-    let handle = shared.cell(cell).ok_or(InternalError::NoCell(cell))?;
-    handle.arrivals.send(Arrival::Job(job)).map_err(|_| ended())?;
-    answered.await.ok().flatten().ok_or_else(ended)?
-}
-
-/// Creates a client on this thread's cell.
-pub(super) fn start_here(cell: &Cell, origin: Origin) -> Result<InternalClient, InternalError> {
-    if *cell.shared.phase.borrow() > Phase::Serving {
-        return Err(InternalError::Ended(SubscriptionEnd::Ended));
-    }
-    let Origin { identity, vhost, name, owner, .. } = &origin;
-    let (identity, vhost, name, owner) = (identity.clone(), *vhost, name.clone(), *owner);
-    let pipe = start(cell, origin)?;
-    let shared = Arc::clone(&cell.shared);
-    Ok(InternalClient(Arc::new(Handle { pipe, shared, identity, vhost, name, owner, cell: cell.id })))
 }

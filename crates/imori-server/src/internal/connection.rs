@@ -49,7 +49,7 @@ pub(super) fn start(cell: &Cell, origin: Origin) -> Result<Arc<ClientPipe>, Inte
         places.fetch_sub(1, Ordering::Relaxed);
         return Err(InternalError::TooMany);
     }
-    let pipe = Arc::new(ClientPipe::default());
+    let pipe = Arc::new(ClientPipe::new(identity.clone()));
     let settings = Arc::new(Settings {
         pipe: Arc::clone(&pipe),
         identity: identity.clone(),

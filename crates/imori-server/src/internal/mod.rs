@@ -6,15 +6,18 @@
 //! connection of its own, so that a slow receiver holds up nothing else.
 
 mod ping;
+mod connect;
 mod client;
 mod subscription;
-mod connect;
+mod start;
+mod handle;
 mod connection;
 mod error;
 
-pub use client::{ConsumeOptions, DeclaredQueue, InternalClient, Published, SubscribeOptions};
+pub use client::{ConsumeOptions, DeclaredQueue, InternalClient, SubscribeOptions};
 pub use connect::{ClientOptions, InternalClients};
 pub use error::InternalError;
+pub use handle::Published;
 pub(crate) use ping::{start_responder, start_responders};
 pub use subscription::Subscription;
 

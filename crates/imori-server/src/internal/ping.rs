@@ -11,9 +11,9 @@ use serde::Serialize;
 use tracing::{debug, warn};
 
 use super::client::{InternalClient, SubscribeOptions};
-use super::connect::start_here;
 use super::connection::Origin;
 use super::error::InternalError;
+use super::start::start_here;
 use crate::cell::Cell;
 use crate::cell_state::internal_counts::Owner;
 use crate::clock::Clock;
@@ -50,7 +50,7 @@ pub(crate) fn start_responder(cell: &Cell, vhost: VhostId) {
     match start_here(cell, origin) {
         Ok(client) => {
             let server_id = cell.shared.run.server_id.clone();
-            tokio::spawn(answer_pings(client, cell.shared.clock, server_id));
+            tokio::spawn(answer_pings(InternalClient(client), cell.shared.clock, server_id));
         }
         Err(error) => warn!(%error, "a vhost has no responder at imori.service.ping"),
     }
@@ -88,7 +88,7 @@ async fn answer(client: &InternalClient, clock: Clock, started: Time, id: &str) 
         let pong = Pong { name: "imori", version: env!("CARGO_PKG_VERSION"), id, uptime_s };
         let Ok(body) = serde_json::to_vec(&pong) else { continue };
         let message = OutgoingMessage::new(body).with(Property::ContentType, b"application/json");
-        match client.reply(&request, message).await {
+        match requests.reply(&request, message).await {
             Err(InternalError::Ended(reason)) => return reason,
             Err(error) => debug!(%error, "a ping has no answer"),
             Ok(_) => {}

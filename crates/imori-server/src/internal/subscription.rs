@@ -3,10 +3,11 @@
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
-use imori_core::internal::{IncomingMessage, SubscriptionEnd};
+use imori_core::internal::{IncomingMessage, OutgoingMessage, SubscriptionEnd};
 use tokio::sync::mpsc;
 
-use super::client::Handle;
+use super::error::InternalError;
+use super::handle::{Handle, Published};
 use crate::pipe::{Item, Waiting};
 
 /// Receives the messages of a subscription or a consumer.
@@ -20,6 +21,8 @@ pub struct Subscription {
     pub(super) items: mpsc::UnboundedReceiver<Item>,
     pub(super) waiting: Arc<Waiting>,
     pub(super) granting: Option<Granting>,
+    /// Counts a live subscription among those of its client.
+    pub(super) place: Option<Arc<()>>,
     pub(super) end: Option<SubscriptionEnd>,
 }
 
@@ -66,6 +69,19 @@ impl Subscription {
         }
     }
 
+    /// Replies to a request, as [`InternalClient::reply`](super::InternalClient::reply) does, on the subscription's own connection: a user who may
+    /// only answer what they were asked has that right where the request arrived.
+    ///
+    /// # Errors
+    /// [`InternalError`].
+    pub async fn reply(
+        &self,
+        request: &IncomingMessage,
+        message: OutgoingMessage,
+    ) -> Result<Published, InternalError> {
+        self.handle.reply(request, message).await
+    }
+
     fn take(&mut self, item: Option<Item>) -> Result<IncomingMessage, SubscriptionEnd> {
         let mut ended = |reason: SubscriptionEnd| Err(self.end.insert(reason).clone());
         match item {
@@ -93,13 +109,16 @@ impl Subscription {
 
 impl Drop for Subscription {
     fn drop(&mut self) {
-        self.items.close();
-        let mut unseen = Vec::new();
-        while let Ok(item) = self.items.try_recv() {
-            unseen.extend(item.ok().filter(|message| message.settles).map(|message| message.number));
+        if self.end.is_some() {
+            return;
         }
-        if self.end.is_none() {
-            self.handle.pipe.unsubscribe(self.number, unseen);
-        }
+        let items = &mut self.items;
+        self.handle.pipe.unsubscribe(self.number, || {
+            let mut unseen = Vec::new();
+            while let Ok(item) = items.try_recv() {
+                unseen.extend(item.ok().filter(|message| message.settles).map(|message| message.number));
+            }
+            unseen
+        });
     }
 }

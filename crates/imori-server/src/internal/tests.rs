@@ -6,7 +6,7 @@ use std::pin::pin;
 use std::task::Poll;
 use std::time::Duration;
 
-use imori_core::authorize::Identity;
+use imori_core::authorize::{Identity, Rights, Tags};
 use imori_core::broker::DeleteOptions;
 use imori_core::confirm::Level;
 use imori_core::delivery::Outcome;
@@ -296,6 +296,50 @@ fn a_subscription_says_why_it_ends() {
         assert_eq!(ended, SubscriptionEnd::Cut(CutReason::ShuttingDown));
         let refused = clients.connect(Identity::broker(), b"/").await.map(drop);
         assert!(matches!(refused, Err(InternalError::Ended(_))), "{refused:?}");
+    });
+}
+
+#[test]
+fn a_subscription_begins_with_the_rights_of_now() {
+    with_server(async |server| {
+        let clients = server.internal_clients();
+        let client = connected(&clients).await;
+        let mut earlier = client.subscribe(to("a")).await.unwrap();
+        let outside = Rights::new(&Name::from("guest"), Tags::NONE, []).unwrap();
+        let identity = Identity { user: Name::from("guest"), rights: outside.into() };
+        server.live_users().renew_identity(&Name::from("guest"), Some(identity));
+        assert!(earlier.recv().await.is_err(), "the rights are withdrawn");
+        let later = client.subscribe(to("a")).await.map(drop);
+        assert!(later.is_err(), "{later:?}");
+    });
+}
+
+#[test]
+fn a_get_that_is_given_up_leaves_its_message_in_the_queue() {
+    with_broker(async |clients| {
+        let (client, other) = (connected(&clients).await, connected(&clients).await);
+        declare(&client, "q").await;
+        client.publish(queue("q"), OutgoingMessage::new("1")).await.unwrap();
+        let mut get = Box::pin(client.get(b"q", true));
+        assert!(poll_fn(|cx| Poll::Ready(get.as_mut().poll(cx).is_pending())).await);
+        // Its answer has the message, and is not awaited.
+        has_ready(&other, "q", 0).await;
+        drop(get);
+        has_ready(&other, "q", 1).await;
+    });
+}
+
+#[test]
+fn a_name_that_no_record_holds_is_refused() {
+    with_broker(async |clients| {
+        let client = connected(&clients).await;
+        let name = vec![b'q'; 70_000];
+        let durable = QueueSettings { is_durable: true, ..QueueSettings::default() };
+        let declared = client.declare_queue(&name, durable, false).await.unwrap_err();
+        assert_eq!(declared.to_string(), "subject has 70000 bytes; use at most 1024");
+        let settings = Settings { is_durable: true, ..Settings::default() };
+        assert!(client.declare_exchange(&name, ExchangeKind::Topic, settings).await.is_err());
+        declare(&client, "q").await;
     });
 }
 
