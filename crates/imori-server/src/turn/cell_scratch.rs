@@ -10,7 +10,7 @@ use imori_core::turn::Budget;
 use crate::limits::{BESIDE_OTHERS, SPARE_BUFFER_BYTES_MAX, SPARE_BUFFERS_MAX};
 use crate::protocol::Scratch;
 
-/// The memory that turns share, and the list of those whose bytes wait to be written.
+/// The buffers that turns share, and the lists of connections to flush or to tell about the journal.
 #[derive(Debug)]
 pub struct CellScratch {
     read_bytes: usize,
@@ -20,31 +20,31 @@ pub struct CellScratch {
     scratch: RefCell<Scratch>,
     touched: RefCell<Vec<ConnectionId>>,
     touched_since: Cell<Time>,
-    /// Whose turn it is, or was last.
+    /// The connection of the current turn, or of the last one.
     turn_of: Cell<Option<ConnectionId>>,
-    /// When the turn went from one connection to another last.
+    /// When the turn last passed from one connection to another.
     changed_at: Cell<Time>,
-    /// In whose turn all of them were touched; none where that were several.
+    /// The connection in whose turn all of `touched` were touched; `None` if there were several.
     touched_in: Cell<Option<ConnectionId>>,
     /// Connections of this cell with answers that wait for the journal.
     awaiting: RefCell<Vec<ConnectionId>>,
-    /// Some of them wait for no more than that it is written.
+    /// Some of these answers wait only for the journal's write, not for its sync.
     awaits_write: Cell<bool>,
-    /// How far the journal was when they were told last.
+    /// The progress of the journal that these connections were last told.
     journal_told: Cell<Progress>,
-    /// Some of them have begun to wait since, and were told nothing.
+    /// A connection joined the list since then and was told nothing.
     has_untold: Cell<bool>,
-    /// A confirm that waits, and since when: one at a time tells how long they do.
+    /// The sampled confirm, and when it began to wait. One sample at a time is enough to measure latency.
     confirm_sample: Cell<Option<(Confirm, Time)>>,
-    /// When a connection may publish again that met a limit in this turn.
+    /// When the connection of this turn may publish again, if it exceeded a publish rate.
     rate_wait: Cell<Option<Time>>,
-    /// Emptied buffers for the next outbound halves to write into.
+    /// Empty buffers for outbound halves to write into.
     spare: RefCell<Vec<Vec<u8>>>,
 }
 
 /// Scratch memory of a protocol that a cell can lend.
 pub trait Lent: Default {
-    /// Lends it for a turn: the cell's own if it has memory of this type, or else a new one.
+    /// Lends the memory for a turn: the cell's own if the cell has this type, otherwise a new one.
     fn lend<R>(_: &CellScratch, f: impl FnOnce(&mut Self) -> R) -> R {
         f(&mut Self::default())
     }
@@ -60,7 +60,7 @@ impl Lent for Scratch {
 }
 
 impl CellScratch {
-    /// The desk of a cell that reads so much of a connection in a turn.
+    /// Scratch memory for a cell that reads `read_bytes` from a connection in a turn.
     pub fn new(read_bytes: usize) -> CellScratch {
         CellScratch {
             read_bytes,
@@ -81,22 +81,22 @@ impl CellScratch {
         }
     }
 
-    /// Bytes read of a connection in a turn.
+    /// Bytes read from a connection in a turn.
     pub fn read_bytes(&self) -> usize {
         self.read_bytes
     }
 
-    /// How many connections have something to be written.
+    /// Number of connections with bytes to write.
     pub fn touched_len(&self) -> usize {
         self.touched.borrow().len()
     }
 
-    /// Since when the first of them waits.
+    /// When the first of them was touched.
     pub fn touched_since(&self) -> Time {
         self.touched_since.get()
     }
 
-    /// Notes that a connection has something to be written.
+    /// Notes that a connection has bytes to write.
     pub fn note_touched(&self, id: ConnectionId, now: Time) {
         let mut touched = self.touched.borrow_mut();
         if touched.is_empty() {
@@ -108,29 +108,29 @@ impl CellScratch {
         touched.push(id);
     }
 
-    /// A connection has its turn.
+    /// Notes that a connection's turn begins.
     pub(super) fn begin_turn_of(&self, id: ConnectionId, now: Time) {
         if self.turn_of.replace(Some(id)) != Some(id) {
             self.changed_at.set(now);
         }
     }
 
-    /// Tells whether it is this connection's turn, or was last.
+    /// Tells whether the current turn, or the last one, is this connection's.
     pub fn is_turn_of(&self, id: ConnectionId) -> bool {
         self.turn_of.get() == Some(id)
     }
 
-    /// Notes when the connection may publish again whose turn it is.
+    /// Notes when the connection of the current turn may publish again.
     pub fn note_rate_wait(&self, until: Time) {
         self.rate_wait.set(Some(until));
     }
 
-    /// Takes that note.
+    /// Takes the time noted by [`CellScratch::note_rate_wait`].
     pub(super) fn take_rate_wait(&self) -> Option<Time> {
         self.rate_wait.take()
     }
 
-    /// How much the turn may do.
+    /// The budget of the current turn, which is smaller while other connections have turns too.
     pub(super) fn budget(&self, now: Time) -> Budget {
         match now.since(self.changed_at.get()) < BESIDE_OTHERS {
             true => Budget::beside_others(),
@@ -138,17 +138,17 @@ impl CellScratch {
         }
     }
 
-    /// Tells whether something is to be written that others caused than a connection itself.
+    /// Tells whether connections were touched in other turns than this connection's.
     pub(super) fn is_touched_by_others_than(&self, id: ConnectionId) -> bool {
         !self.touched.borrow().is_empty() && self.touched_in.get() != Some(id)
     }
 
-    /// Takes the list of those that have something to be written.
+    /// Takes the list of connections with bytes to write.
     pub fn take_touched(&self) -> Vec<ConnectionId> {
         std::mem::take(&mut self.touched.borrow_mut())
     }
 
-    /// Gives back such a list, so that the next one needs no memory.
+    /// Returns a used list, so that the next one needs no allocation.
     pub(super) fn recycle_touched(&self, mut list: Vec<ConnectionId>) {
         let mut touched = self.touched.borrow_mut();
         if touched.capacity() == 0 {
@@ -162,30 +162,30 @@ impl CellScratch {
         !self.awaiting.borrow().is_empty()
     }
 
-    /// Tells whether some of them wait for no more than that it is written, and forgets it.
+    /// Tells whether some of them wait only for the journal's write, and clears the note.
     pub(super) fn take_write_awaited(&self) -> bool {
         self.awaits_write.take()
     }
 
-    /// Notes an answer that waits for no more than that the journal is written.
+    /// Notes an answer that waits only for the journal's write, not for its sync.
     pub(super) fn note_write_awaited(&self) {
         self.awaits_write.set(true);
     }
 
-    /// Notes a connection with answers that wait.
+    /// Notes a connection with answers that begin to wait for the journal.
     pub(super) fn note_awaiting(&self, id: ConnectionId) {
         self.has_untold.set(true);
         self.awaiting.borrow_mut().push(id);
     }
 
-    /// Notes a confirm that begins to wait; it is followed if no other is.
+    /// Notes a confirm that begins to wait, and samples it unless another is being sampled.
     pub(super) fn begin_confirm_sample(&self, confirm: Confirm, now: Time) {
         if self.confirm_sample.get().is_none() {
             self.confirm_sample.set(Some((confirm, now)));
         }
     }
 
-    /// The time since when the followed confirm waited, if the journal has come far enough for it.
+    /// Ends the sample if the journal has reached its confirm; returns when the confirm began to wait.
     pub(super) fn end_confirm_sample(&self, journal: Progress) -> Option<Time> {
         let (confirm, since) = self.confirm_sample.get()?;
         if !confirm.is_reached(journal) {
@@ -195,17 +195,17 @@ impl CellScratch {
         Some(since)
     }
 
-    /// Notes a connection with answers that wait on.
+    /// Notes a connection whose answers still wait after it was told about the journal.
     pub(super) fn note_awaiting_on(&self, id: ConnectionId) {
         self.awaiting.borrow_mut().push(id);
     }
 
-    /// Tells whether some of them do not know that the journal is so far.
+    /// Tells whether some waiting connection has not been told of this progress.
     pub(super) fn is_behind(&self, journal: Progress) -> bool {
         self.has_untold.get() || self.journal_told.get() != journal
     }
 
-    /// Takes the list of those connections, to tell them.
+    /// Takes the list of waiting connections, to tell them this progress.
     pub(super) fn take_awaiting(&self, journal: Progress) -> Vec<ConnectionId> {
         self.journal_told.set(journal);
         self.has_untold.set(false);
@@ -225,7 +225,8 @@ impl CellScratch {
         }
     }
 
-    /// Keeps a buffer that was lent and is not needed: there was room for it.
+    /// Takes back an unused buffer from [`CellScratch::spare`] without checking the limits, as it had room there
+    /// before.
     pub(super) fn give_back(&self, buffer: Option<Vec<u8>>) {
         self.spare.borrow_mut().extend(buffer);
     }
@@ -241,7 +242,7 @@ mod tests {
 
     #[test]
     fn what_a_connection_caused_itself_is_not_of_others() {
-        // In whose turns something was touched, and who comes back then.
+        // The connections in whose turns something was touched, the one with the next turn, and the result.
         let rows: [(&[u32], u32, bool); 6] = [
             (&[], 1, false),
             (&[1], 1, false),
@@ -268,7 +269,7 @@ mod tests {
     fn a_turn_is_short_while_others_have_theirs() {
         let cell_scratch = CellScratch::new(0);
         let micros = |millis: u64| Time(millis * 1000);
-        // Who has a turn at which millisecond, and whether others wait for its end.
+        // The connection with a turn, the millisecond, and whether the turn is short.
         let rows = [
             (1, 100, true),
             (1, 105, true),

@@ -1,4 +1,4 @@
-//! The journal came further: the answers that waited for that leave.
+//! Releases the answers that waited for the journal, once it has progressed.
 
 use imori_core::broker::wake_consumers;
 use imori_core::confirm::Progress;
@@ -7,8 +7,9 @@ use imori_core::world::Latency;
 use super::host::Host;
 use super::outbound_access::with_outbound;
 
-/// Has the cell told when the journal comes further, if answers wait for that. `wait` asks for it, of writes
-/// too or only of syncs; `progress` is how far the journal is after that.
+/// Subscribes the cell to progress of the journal if answers wait for it, and releases the answers that may already
+/// leave. `wait` subscribes, to writes too if its argument is true, otherwise only to syncs; `progress` returns the
+/// progress after that.
 pub fn await_journal<H: Host>(host: &H, wait: impl FnOnce(bool), progress: impl FnOnce() -> Progress) {
     if !host.cell_scratch().awaits_journal() {
         return;
@@ -20,7 +21,7 @@ pub fn await_journal<H: Host>(host: &H, wait: impl FnOnce(bool), progress: impl 
     }
 }
 
-/// Lets go what waited for the journal to come so far, on all connections of the cell.
+/// Releases the answers that waited for this progress of the journal, on all connections of the cell.
 pub fn release_confirms<H: Host>(host: &H, journal: Progress) {
     if let Some(since) = host.cell_scratch().end_confirm_sample(journal) {
         host.observe(Latency::Confirm, host.now().since(since));
@@ -33,7 +34,7 @@ pub fn release_confirms<H: Host>(host: &H, journal: Progress) {
         let (waits, wakes) = told.unwrap_or_default();
         match waits {
             true => host.cell_scratch().note_awaiting_on(id),
-            // What it answers from now on puts it on the list again.
+            // Its next answer that has to wait puts it on the list again.
             false => {
                 host.with_link(id, |link| link.awaits_journal = false);
             }

@@ -1,7 +1,7 @@
-//! Publishers whose peers are gone, and whose messages wait for room on the disk.
+//! Limits for detached publishers: their peers are gone, and their messages wait for room on the disk.
 //!
-//! They take places that clients need to drain the disk, and memory, for which in the end everybody would
-//! wait. So there are few of them.
+//! A detached publisher uses a slot that clients need to drain the disk, and memory for which all publishers would have
+//! to wait in the end. So only a few are kept.
 
 use std::sync::Mutex;
 
@@ -23,21 +23,21 @@ struct Held {
 }
 
 impl DetachedPublishers {
-    /// None yet, for a broker with this memory mark and this number of places for connections.
+    /// No detached publishers yet, with limits for this memory mark and number of connection slots.
     pub(super) fn new(mark_bytes: usize, places: usize) -> DetachedPublishers {
         let detached = DetachedPublishers { held: Mutex::default() };
         detached.limit(mark_bytes, places);
         detached
     }
 
-    /// Sets the limits that follow from another memory mark and another number of places. Those that are there stay.
+    /// Sets the limits for a new memory mark and number of connection slots. Publishers that were admitted stay.
     pub(super) fn limit(&self, mark_bytes: usize, places: usize) {
         let mut held = unpoisoned(self.held.lock());
         held.count_max = DETACHED_MAX.min(places / DETACHED_SHARE_OF_PLACES);
         held.bytes_max = mark_bytes / DETACHED_SHARE_OF_MARK;
     }
 
-    /// Tells whether a publisher that keeps `bytes` may go on; then it is counted until [`DetachedPublishers::forget`].
+    /// Tells whether a publisher that keeps `bytes` may stay. If so, it counts until [`DetachedPublishers::forget`].
     pub fn admit(&self, bytes: usize) -> bool {
         let mut held = unpoisoned(self.held.lock());
         let is_admitted = held.count < held.count_max && bytes <= held.bytes_max.saturating_sub(held.bytes);
@@ -47,7 +47,7 @@ impl DetachedPublishers {
         is_admitted
     }
 
-    /// Forgets a publisher that kept `bytes`.
+    /// Stops counting a publisher that kept `bytes`.
     pub fn forget(&self, bytes: usize) {
         let mut held = unpoisoned(self.held.lock());
         (held.count, held.bytes) = (held.count.saturating_sub(1), held.bytes.saturating_sub(bytes));

@@ -1,4 +1,4 @@
-//! Bytes leave: the connections that were touched are written, together.
+//! Writes the unsent bytes of touched connections, all together.
 
 use std::io::{self, ErrorKind};
 
@@ -10,13 +10,13 @@ use super::host::Host;
 use super::link::{Link, Wire};
 use super::signal::Signal;
 
-/// Bytes to write, and how many of them are written.
+/// Bytes to write, and how many of them are already written.
 type Chunk = (Vec<u8>, usize);
 
 /// The writer of the connections that a host reaches.
 type Writer<H> = <<H as Host>::Wire as Wire>::Writer;
 
-/// Writes every connection that was touched. Feeding a queue's consumers can touch more; those are written too.
+/// Writes every touched connection. Feeding a queue's consumers can touch more; those are written too.
 pub fn flush_touched<H: Host>(host: &H) {
     loop {
         let touched = host.cell_scratch().take_touched();
@@ -31,15 +31,15 @@ pub fn flush_touched<H: Host>(host: &H) {
     }
 }
 
-/// A connection comes back to what it did not get done in its last turn. All others have had theirs meanwhile, so
-/// that but for it the cell would rest now: what they have gathered is written.
+/// Flushes before connection `id` continues its unfinished work, if other turns touched connections. All others have
+/// had their turns, so without this work the cell would be idle now and would flush.
 pub(super) fn flush_of_others<H: Host>(host: &H, id: ConnectionId) {
     if host.cell_scratch().is_touched_by_others_than(id) {
         flush_touched(host);
     }
 }
 
-/// Writes one connection, as far as its socket takes it.
+/// Writes a connection's unsent bytes until its socket takes no more.
 pub fn flush<H: Host>(host: &H, id: ConnectionId) {
     let is_own_cell = id.cell == host.id();
     let Some((mut chunk, writer)) =
@@ -103,7 +103,7 @@ fn first_chunk<W: Wire>(link: &mut Link<W>, is_own_cell: bool, now: Time) -> Opt
     }
 }
 
-/// Writes a chunk; tells whether all of it is written, or the socket takes no more.
+/// Writes a chunk; `false` if the socket takes no more before all of it is written.
 fn write<H: Host>(host: &H, writer: &Writer<H>, (bytes, written): &mut Chunk) -> io::Result<bool> {
     while let Some(rest) = bytes.get(*written..).filter(|rest| !rest.is_empty()) {
         match host.write(writer, rest) {

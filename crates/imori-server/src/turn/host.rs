@@ -15,7 +15,7 @@ use super::memory::Memory;
 
 /// The cell that a turn runs on: the broker's world, and how to reach connections of every cell.
 pub trait Host: World {
-    /// How sockets are written and tasks woken.
+    /// The type that writes sockets and wakes tasks.
     type Wire: Wire;
 
     /// The cell's number.
@@ -27,40 +27,40 @@ pub trait Host: World {
     /// The memory of all cells.
     fn memory(&self) -> &Memory;
 
-    /// Lends a connection under its lock, if it is there.
+    /// Calls `f` with a connection under its lock; `None` if the connection does not exist.
     fn with_link<R>(&self, id: ConnectionId, f: impl FnOnce(&mut Link<Self::Wire>) -> R) -> Option<R>;
 
-    /// Writes as much as the socket takes now; [`WouldBlock`](io::ErrorKind::WouldBlock) where that is nothing.
+    /// Writes as much as the socket takes now; [`WouldBlock`](io::ErrorKind::WouldBlock) if it takes nothing.
     fn write(&self, writer: &<Self::Wire as Wire>::Writer, bytes: &[u8]) -> io::Result<usize>;
 }
 
-/// A connection's transport and timer, for one turn of its task. What is pending lets the task have
-/// another turn as soon as it is not.
+/// A connection's transport and timer, for one turn of its task. A pending operation gives the task another turn as
+/// soon as it is ready.
 pub trait Transport {
-    /// Reads what has come; 0 bytes where the peer has closed its side or is gone.
+    /// Reads received bytes into `room`; 0 if the peer has closed its side or is gone.
     fn poll_read(&mut self, room: &mut [u8]) -> Poll<usize>;
 
-    /// Reads behind what a buffer holds, as far as it has room; 0 bytes as above.
+    /// Appends received bytes to a buffer, as far as it has room; 0 as for [`Transport::poll_read`].
     fn poll_read_buf(&mut self, buffer: &mut BytesMut) -> Poll<usize>;
 
-    /// Waits until something can be written; false where writing met an error.
+    /// Waits until the transport takes bytes; `false` if writing met an error.
     fn poll_writable(&mut self) -> Poll<bool>;
 
     /// Waits until the peer is gone, without reading what it sent before.
     fn poll_gone(&mut self) -> Poll<()>;
 
-    /// Waits until it is `at`, or no longer for anything.
+    /// Waits until the time `at`; `None` stops the timer.
     fn poll_timer(&mut self, at: Option<Time>) -> Poll<()>;
 
-    /// Lets the task have another turn after the others.
+    /// Gives the task another turn, after the other tasks.
     fn come_back(&mut self);
 
-    /// Closes our side: all is written.
+    /// Closes our side, after everything was written.
     fn close(&mut self);
 
-    /// The client has logged in.
+    /// Notes that the client has logged in.
     fn logged_in(&mut self);
 
-    /// There is something to log of the client.
+    /// Logs a notice about the client.
     fn noticed(&mut self, notice: &Notice);
 }

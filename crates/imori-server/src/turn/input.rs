@@ -1,7 +1,7 @@
-//! The way of a client's bytes from the transport to the protocol; an incomplete frame is carried over.
+//! Reads a client's bytes from the transport for the protocol, and carries over an incomplete frame.
 //!
-//! A turn's own bytes of a frame are kept free of charge. A long frame is charged with all its bytes before more of it
-//! is read, so that a declaration alone takes nothing. It then comes straight into the memory that its body stays in.
+//! The first turn's bytes of a frame are not charged. A long frame is charged with its full size before more of it is
+//! read, so a declared size alone reserves nothing. The rest is read straight into the memory in which the body stays.
 
 use std::task::{Poll, ready};
 
@@ -19,15 +19,15 @@ use crate::limits::LONG_FRAME_STALL_MAX;
 #[derive(Debug, Default)]
 pub(super) struct Input {
     carry: BytesMut,
-    /// Bytes of the frame that is incomplete, where it says so.
+    /// Size of the incomplete frame in bytes, if known.
     frame_bytes: Option<usize>,
-    /// Bytes of memory that the carry is charged with, as it is a long frame.
+    /// Bytes charged for the carry, because it holds a long frame.
     charged: usize,
-    /// Bytes of memory that the protocol is charged with for messages of which it has a part.
+    /// Bytes charged for messages that the protocol has received in part.
     gathered: usize,
-    /// The connection is in the line of those that wait for memory for a long frame.
+    /// The connection waits in line for memory for a long frame.
     waits_for_room: bool,
-    /// When it was looked last how much of a long frame has come, and bytes since.
+    /// When the progress of a long frame was last checked, and bytes received since.
     looked_at: Time,
     came: usize,
 }
@@ -37,24 +37,24 @@ pub(super) struct Input {
 pub(super) enum Read {
     /// The peer has closed its side or is gone.
     Closed,
-    /// A long frame is not whole yet.
+    /// A long frame is not complete yet.
     Partial,
-    /// There is no memory for a long frame, and nothing was read.
+    /// There is no memory for a long frame; nothing was read.
     NoRoom,
-    /// The protocol worked on what came, which may not be all that there is.
+    /// The protocol worked on the bytes that were read; there may be more to read.
     Worked(Next, HasMore),
 }
 
-/// Tells whether there may be more to read.
+/// Whether there may be more to read.
 pub(super) type HasMore = bool;
 
 impl Input {
-    /// The input of a connection of which the bytes `first` were read.
+    /// The input of a connection from which the bytes `first` were already read.
     pub(super) fn new(first: &[u8]) -> Input {
         Input { carry: BytesMut::from(first), ..Input::default() }
     }
 
-    /// Reads once, and lets the protocol work on what came.
+    /// Reads once, and passes the bytes to the protocol.
     pub(super) fn poll_read<H: Host>(
         &mut self,
         host: &H,
@@ -98,7 +98,7 @@ impl Input {
         Poll::Ready(Read::Worked(next, read == room_bytes))
     }
 
-    /// Reads a long frame straight into the memory it can stay in.
+    /// Reads a long frame straight into the memory in which it can stay.
     fn poll_read_long<H: Host>(
         &mut self,
         host: &H,
@@ -113,7 +113,7 @@ impl Input {
             _ if is_free && !is_small => free_bytes,
             Some(bytes) => bytes.max(self.carry.len() + 1),
             None if self.carry.len() < self.charged => self.charged,
-            // How long it will be is not known.
+            // The size of the frame is not known.
             None => 2 * self.carry.len(),
         };
         if !is_free && wanted > self.charged && !self.charge(host, id, protocol, wanted) {
@@ -133,13 +133,12 @@ impl Input {
             protocol.intake_mut().reading.received(host.now());
             return Poll::Ready(Read::Partial);
         }
-        // A frame of this size is a turn's work: others go on, and memory is looked at (SECURITY LIM-14).
+        // A frame of this size is a turn's work: other connections go on, and memory is checked (SECURITY LIM-14).
         let has_more = true;
         Poll::Ready(Read::Worked(self.work(host, id, protocol), has_more))
     }
 
-    /// Charges the protocol with all bytes of the messages of which it has a part; false where the connection has to
-    /// wait.
+    /// Charges the full size of messages that the protocol has received in part; `false` if the connection has to wait.
     #[inline]
     fn charge_gathered<H: Host>(
         &mut self,
@@ -158,7 +157,7 @@ impl Input {
         is_charged
     }
 
-    /// Gives back the memory of messages that the protocol has whole now.
+    /// Gives back the memory charged for messages that are complete now.
     #[inline]
     fn discharge_gathered<H: Host>(&mut self, host: &H, id: ConnectionId, protocol: &impl Inbound) {
         if self.gathered == 0 {
@@ -171,7 +170,7 @@ impl Input {
         }
     }
 
-    /// Charges the carry with so many bytes; false where the connection has to wait.
+    /// Raises the charge for the carry to `bytes`; `false` if the connection has to wait.
     fn charge<H: Host>(
         &mut self,
         host: &H,
@@ -186,7 +185,7 @@ impl Input {
         is_charged
     }
 
-    /// Charges the connection with so many bytes more, for a frame or message of `bytes`; false where it has to wait.
+    /// Charges `more` bytes for a frame or message of `bytes` in all; `false` if the connection has to wait.
     fn charge_more<H: Host>(
         &mut self,
         host: &H,
@@ -196,7 +195,7 @@ impl Input {
         bytes: usize,
     ) -> bool {
         let memory = host.memory();
-        // The frames behind it may free memory, if an alarm would park it and let them be read.
+        // The frames behind this one may free memory, if an alarm would park this one and let them be read.
         let has_place = || protocol.intake().has_place_for(bytes) && protocol.does_more_than_publish(host);
         let is_charged =
             memory.charge_long_frame(id, more) || memory.charge_long_frame_or_wait(id, more, has_place());
@@ -207,29 +206,29 @@ impl Input {
         is_charged
     }
 
-    /// Bytes of memory that it keeps.
+    /// Bytes of memory that the carry takes.
     pub(super) fn bytes(&self) -> usize {
         self.carry.capacity()
     }
 
-    /// Tells whether nothing is read until there is memory for a long frame.
+    /// Tells whether reading pauses until there is memory for a long frame.
     pub(super) fn waits_for_room(&self) -> bool {
         self.waits_for_room
     }
 
-    /// When it is to be looked how much of a long frame has come.
+    /// When to check the progress of a long frame; `None` if none is charged.
     pub(super) fn next_look(&self) -> Option<Time> {
         (self.charged + self.gathered > 0).then(|| self.looked_at.after(LONG_FRAME_STALL_MAX))
     }
 
-    /// Tells whether less of a long frame has come since the last look than a turn reads, and looks again later.
+    /// Tells whether less than a turn's bytes arrived since the last check, and starts the next interval.
     pub(super) fn has_stalled<H: Host>(&mut self, host: &H) -> bool {
         let has_stalled = self.came < host.cell_scratch().read_bytes();
         self.look_again(host.now());
         has_stalled
     }
 
-    /// Drops what was read, and gives its memory back.
+    /// Drops the carried bytes, gives their memory back, and leaves the line for memory.
     pub(super) fn clear<H: Host>(&mut self, host: &H, id: ConnectionId) {
         self.carry = BytesMut::new();
         self.frame_bytes = None;
@@ -240,7 +239,7 @@ impl Input {
         }
     }
 
-    /// Lets the protocol work on what was read before, or goes on with what it let wait.
+    /// Lets the protocol work on carried bytes, or continue with parked frames.
     pub(super) fn work<H: Host>(
         &mut self,
         host: &H,
@@ -267,7 +266,7 @@ impl Input {
         next
     }
 
-    /// Lets the protocol work on the whole frame that the carry begins with; it may keep the memory.
+    /// Lets the protocol work on the complete frame at the start of the carry; the protocol may keep its memory.
     fn work_on_frame<H: Host>(
         &mut self,
         host: &H,
@@ -295,7 +294,7 @@ impl Input {
         }
     }
 
-    /// Lets the protocol work on `input` for as long as a turn takes.
+    /// Lets the protocol work on `input` within the turn's budget.
     fn receive<H: Host, P: Inbound<Scratch: Lent>>(
         &mut self,
         host: &H,
@@ -319,7 +318,7 @@ impl Input {
         (self.looked_at, self.came) = (now, 0);
     }
 
-    /// Gives the memory of a long frame back once that is gone; what is left behind it is copied out of it.
+    /// Gives back the memory of a long frame that was consumed; the bytes behind it are copied out of it.
     fn discharge_unless_long<H: Host>(&mut self, host: &H, id: ConnectionId) {
         if self.charged == 0 {
             return;

@@ -1,4 +1,4 @@
-//! A connection as every cell can reach it, under its lock.
+//! The part of a connection that every cell can reach, under its lock.
 
 use std::any::Any;
 use std::fmt;
@@ -20,33 +20,33 @@ pub type Inspector = Box<dyn FnOnce(Option<Box<dyn Any + Send>>) + Send>;
 pub struct Link<W> {
     /// The outbound half of the connection.
     pub outbound: Outbound,
-    /// How its socket is written, and its task woken.
+    /// Writes the socket and wakes the task.
     pub wire: W,
     signals: Arc<Signals>,
-    /// The verdict of a login that was pending, until its task takes it.
+    /// The verdict of a pending login, until the task takes it.
     pub(super) verdict: Option<Box<Verdict>>,
-    /// Changes of users that its task has not seen, the last of each.
+    /// Changes of users that the task has not seen, only the last of each user.
     pub(super) renewals: Vec<Renewal>,
-    /// Those whom its task is to show its sessions.
+    /// Callbacks that the task has yet to call with a description of its sessions.
     inspectors: Vec<Inspector>,
-    /// Its task was told that it ends.
+    /// The task was told that the connection ends.
     pub(super) is_ending: bool,
-    /// The connection is on its cell's list of those with answers that wait for the journal.
+    /// The connection is on its cell's list of connections with answers that wait for the journal.
     pub(super) awaits_journal: bool,
 }
 
-/// How a connection's socket is written and its task woken, from any cell.
+/// Writes a connection's socket and wakes its task, from any cell.
 pub trait Wire {
     /// The type that writes the transport.
     type Writer;
 
-    /// Gives what writes it, outside the lock; `None` where that is for the connection's own cell alone.
+    /// The writer, for use outside the lock; `None` if only the connection's own cell may write.
     fn writer(&self, is_own_cell: bool) -> Option<Self::Writer>;
 
-    /// Something of it is being written.
+    /// Notes when bytes are written.
     fn wrote(&mut self, _now: Time) {}
 
-    /// Lets the connection's task have a turn.
+    /// Gives the connection's task a turn.
     fn wake(&self);
 }
 
@@ -57,7 +57,7 @@ impl<W> fmt::Debug for Link<W> {
 }
 
 impl<W: Wire> Link<W> {
-    /// A connection whose task sees to these signals.
+    /// The link of a connection whose task watches these signals.
     pub fn new(outbound: Outbound, wire: W, signals: Arc<Signals>) -> Link<W> {
         Link {
             outbound,
@@ -71,36 +71,36 @@ impl<W: Wire> Link<W> {
         }
     }
 
-    /// Tells its task the verdict of its login and wakes it.
+    /// Passes the verdict of a login to the task and wakes it.
     pub fn tell_verdict(&mut self, verdict: Verdict) {
         self.verdict = Some(Box::new(verdict));
         self.signal(Signal::Verified);
     }
 
-    /// Tells its task that a user has changed, who may be its own, and wakes it.
+    /// Tells the task that a user has changed, possibly its own, and wakes it.
     pub fn renew(&mut self, renewal: Renewal) {
         self.renewals.retain(|earlier| earlier.user != renewal.user);
         self.renewals.push(renewal);
         self.signal(Signal::Renewed);
     }
 
-    /// Takes the changes of users that its task has to see to.
+    /// Takes the changes of users that the task has not seen.
     pub fn take_renewals(&mut self) -> Vec<Renewal> {
         mem::take(&mut self.renewals)
     }
 
-    /// Lets its task show its sessions, and wakes it. Where the connection ends before, `inspector` is dropped.
+    /// Asks the task to describe its sessions, and wakes it. If the connection ends first, `inspector` is dropped.
     pub fn inspect(&mut self, inspector: Inspector) {
         self.inspectors.push(inspector);
         self.signal(Signal::Inspected);
     }
 
-    /// Takes those whom its task is to show its sessions.
+    /// Takes the callbacks that wait for a description of the sessions.
     pub(super) fn take_inspectors(&mut self) -> Vec<Inspector> {
         mem::take(&mut self.inspectors)
     }
 
-    /// Tells its task something and wakes it.
+    /// Gives the task a signal and wakes it.
     pub fn signal(&self, signal: Signal) {
         self.signals.set(signal);
         self.wire.wake();

@@ -1,9 +1,9 @@
-//! The memory of incomplete long frames, and the connections that wait for some of it.
+//! The memory charged for incomplete long frames, and the line of connections that wait for it.
 //!
-//! A frame is charged with all its bytes before more than a turn's reading of it is kept. So each frame that has begun
-//! can be finished, and input without room stays in the client's socket. Bodies of many AMQP frames are charged to the
-//! same account, so neither kind takes the other's share: 76 clients with 15 MiB of a body each held 1.1 GiB above a
-//! mark of 241 MiB.
+//! A frame is charged with its full size before more than one turn's bytes of it are kept. So each frame that has begun
+//! can be completed, and input without room stays in the client's socket. Bodies of many AMQP frames are charged to the
+//! same account, so neither kind takes the other's share. Uncharged, 76 clients with 15 MiB of a body each held 1.1 GiB
+//! above a mark of 241 MiB.
 
 use std::collections::VecDeque;
 use std::sync::Mutex;
@@ -13,15 +13,15 @@ use imori_core::id::ConnectionId;
 
 use crate::slots::unpoisoned;
 
-/// The bytes that long frames have, and the line of those that wait.
+/// The bytes charged for long frames, and the line of connections that wait for some.
 #[derive(Debug)]
 pub struct LongFrames {
-    /// Bytes that all of them may have together, but for one that goes beyond.
+    /// Share of all frames together, in bytes. One frame at a time may exceed it.
     bytes_max: AtomicUsize,
-    /// Bytes of each frame that are free of charge.
+    /// Bytes of each frame that are not charged.
     free_bytes: usize,
     held: Mutex<Held>,
-    /// The length of the line, for those who look without the lock.
+    /// Length of the line, readable without the lock.
     waiting: AtomicUsize,
 }
 
@@ -29,12 +29,12 @@ pub struct LongFrames {
 struct Held {
     /// Bytes within the share.
     bytes: usize,
-    /// The one frame that goes on beyond the share, and its bytes there.
+    /// The one frame that exceeds the share, and its bytes beyond it.
     beyond: Option<(ConnectionId, usize)>,
     line: VecDeque<Waiting>,
 }
 
-/// A connection that waits, and the bytes that it asks for.
+/// A waiting connection, and the bytes that it asks for.
 #[derive(Debug, Clone, Copy)]
 struct Waiting {
     id: ConnectionId,
@@ -42,10 +42,10 @@ struct Waiting {
     may_free: bool,
 }
 
-/// The state of all else that takes memory.
+/// The state of the broker's other memory.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Rest {
-    /// Bytes that are left below the mark, before long frames take any.
+    /// Bytes left below the memory mark, before long frames take any.
     pub(super) free_bytes: usize,
     /// Publishers wait for memory.
     pub(super) is_alarmed: bool,
@@ -54,7 +54,7 @@ pub(super) struct Rest {
 }
 
 impl LongFrames {
-    /// None yet; together they may have `bytes_max`, and `free_bytes` of each are not charged.
+    /// No frames yet. Together they may have `bytes_max`; `free_bytes` of each are not charged.
     pub(super) fn new(bytes_max: usize, free_bytes: usize) -> LongFrames {
         LongFrames {
             bytes_max: AtomicUsize::new(bytes_max),
@@ -64,12 +64,12 @@ impl LongFrames {
         }
     }
 
-    /// Sets what they may have together. Those that have begun are finished.
+    /// Sets the share of all frames together. Frames that have begun are completed.
     pub(super) fn limit(&self, bytes_max: usize) {
         self.bytes_max.store(bytes_max, Ordering::Relaxed);
     }
 
-    /// Bytes of each frame that are free of charge.
+    /// Bytes of each frame that are not charged.
     pub(super) fn free_bytes(&self) -> usize {
         self.free_bytes
     }
@@ -80,22 +80,22 @@ impl LongFrames {
         held.bytes + held.beyond.map_or(0, |(_, bytes)| bytes)
     }
 
-    /// How many connections wait.
+    /// Number of waiting connections.
     pub fn waiting(&self) -> usize {
         self.waiting.load(Ordering::Relaxed)
     }
 
-    /// Charges a frame of a connection with so many bytes more, if it is its turn and there is room. `false` changes
-    /// nothing.
+    /// Charges a connection's frame with `bytes` more, if it is the connection's turn and there is room. `false`
+    /// changes nothing.
     pub(super) fn charge(&self, id: ConnectionId, bytes: usize, rest: Rest) -> bool {
         let mut held = unpoisoned(self.held.lock());
         self.charge_in_turn(Waiting { id, bytes, may_free: false }, rest, &mut held)
     }
 
-    /// Does as [`LongFrames::charge`], and otherwise lets the connection wait in the line.
+    /// Like [`LongFrames::charge`], but puts the connection in line if there is no room.
     ///
-    /// `may_free` says that what comes behind the frame may free memory or room on the disk. Then it is read in any
-    /// case in an alarm.
+    /// `may_free` says that the frames behind this one may free memory or room on the disk. Then this frame is read
+    /// even in an alarm.
     pub(super) fn charge_or_wait(&self, id: ConnectionId, bytes: usize, may_free: bool, rest: Rest) -> bool {
         let (mut held, asks) = (unpoisoned(self.held.lock()), Waiting { id, bytes, may_free });
         if self.charge_in_turn(asks, rest, &mut held) {
@@ -109,7 +109,7 @@ impl LongFrames {
         false
     }
 
-    /// Gives back some of what a connection was charged with, first of all what goes beyond the share.
+    /// Gives back part of a connection's charge, first of all its bytes beyond the share.
     pub(super) fn give_back(&self, id: ConnectionId, bytes: usize) {
         let mut held = unpoisoned(self.held.lock());
         let mut within = bytes;
@@ -121,14 +121,14 @@ impl LongFrames {
         held.bytes = held.bytes.saturating_sub(within);
     }
 
-    /// Forgets that a connection waits.
+    /// Removes a connection from the line.
     pub(super) fn leave(&self, id: ConnectionId) {
         let mut held = unpoisoned(self.held.lock());
         held.line.retain(|waiting| waiting.id != id);
         self.waiting.store(held.line.len(), Ordering::Relaxed);
     }
 
-    /// Gives the connection whose turn it is, if there is room for it.
+    /// The connection whose turn it is, if there is room for it.
     pub(super) fn next(&self, rest: Rest) -> Option<ConnectionId> {
         if self.waiting() == 0 {
             return None;
@@ -154,8 +154,8 @@ impl LongFrames {
         true
     }
 
-    /// Tells whether there is room for a frame. One at a time goes beyond the share, as otherwise frames could wait for
-    /// each other for ever, and a long one for itself.
+    /// Tells whether there is room for a frame. One frame at a time may exceed the share; otherwise frames could wait
+    /// for each other forever, and a very long one for itself.
     fn has_room(&self, asks: Waiting, rest: Rest, held: &Held) -> bool {
         asks.passes(rest)
             || self.is_within(asks.bytes, rest, held.bytes)
@@ -169,8 +169,8 @@ impl LongFrames {
 }
 
 impl Held {
-    /// Gives who of the line is the next: one that passes, the one that goes beyond the share, as all others wait for
-    /// it, or else the one that has waited longest.
+    /// The next connection in line: one that passes in an alarm, else the one that exceeds the share, because all
+    /// others wait for it, else the one that has waited longest. In a memory alarm only one that passes.
     fn first(&self, rest: Rest) -> Option<Waiting> {
         let find = |is_meant: &dyn Fn(&Waiting) -> bool| self.line.iter().copied().find(is_meant);
         let passes = (rest.is_alarmed || rest.is_disk_alarmed).then(|| find(&|waiting| waiting.passes(rest)));
@@ -187,7 +187,7 @@ impl Held {
 }
 
 impl Waiting {
-    /// Tells whether the frame is read whatever memory is: it will be parked, and what comes behind it may end an
+    /// Tells whether the frame is read regardless of memory: it will be parked, and the frames behind it may end an
     /// alarm.
     fn passes(self, rest: Rest) -> bool {
         self.may_free && (rest.is_alarmed || rest.is_disk_alarmed)
@@ -207,7 +207,7 @@ mod tests {
         ConnectionId { cell: 0, slot, generation: 0 }
     }
 
-    /// Lets connections ask, each for so many bytes, and tells who was given them.
+    /// Lets each connection ask for its bytes, and returns the connections that got them.
     fn asked(frames: &LongFrames, rest: Rest, asks: &[(u32, usize, bool)]) -> Vec<u32> {
         let is_given =
             |(slot, bytes, may_free)| frames.charge_or_wait(connection(slot), bytes, may_free, rest);
@@ -216,7 +216,7 @@ mod tests {
 
     #[test]
     fn frames_share_what_there_is_and_one_goes_beyond() {
-        // Bytes that are free, those asked for by the connections, and how many of these are read on.
+        // Free bytes, bytes that each of five connections asks for, and the number of connections that get them.
         for (free_bytes, bytes, expected) in [
             (usize::MAX, 50, 3),
             (usize::MAX, 51, 2),

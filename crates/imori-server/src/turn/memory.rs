@@ -1,4 +1,4 @@
-//! The memory of what waits, and the alarms that make publishers wait too: memory is short, or the disk is.
+//! The memory of waiting messages, and the memory and disk alarms that make publishers wait.
 
 use std::sync::Mutex;
 use std::sync::PoisonError;
@@ -25,7 +25,7 @@ pub struct Memory {
 }
 
 impl Memory {
-    /// Memory with the mark above which there is an alarm.
+    /// Memory with an alarm above `mark_bytes`.
     pub fn new(mark_bytes: usize) -> Memory {
         Memory {
             gauge: Gauge::default(),
@@ -38,26 +38,27 @@ impl Memory {
         }
     }
 
-    /// Gives this memory for a broker with this number of places for connections.
+    /// Returns this memory with limits for this number of connection slots.
     #[must_use]
     pub fn with_places(self, places: usize) -> Memory {
         Memory { detached: DetachedPublishers::new(self.mark_bytes(), places), ..self }
     }
 
-    /// Sets another mark, and another number of places for connections.
+    /// Sets a new memory mark and number of connection slots.
     pub fn set_mark(&self, mark_bytes: usize, places: usize) {
         self.mark_bytes.store(mark_bytes, Ordering::Relaxed);
         self.detached.limit(mark_bytes, places);
         self.long_frames.limit(mark_bytes / LONG_FRAMES_SHARE_OF_MARK);
     }
 
-    /// Gives this memory with another share for long frames, and another part of each that is free, in bytes.
+    /// Returns this memory with another share for long frames, and another number of bytes of each that are not
+    /// charged.
     #[must_use]
     pub fn with_long_frames(self, bytes_max: usize, free_bytes: usize) -> Memory {
         Memory { long_frames: LongFrames::new(bytes_max, free_bytes), ..self }
     }
 
-    /// The gauge that everything that waits is charged to.
+    /// The gauge that is charged with everything that waits.
     pub fn gauge(&self) -> &Gauge {
         &self.gauge
     }
@@ -72,17 +73,17 @@ impl Memory {
         self.is_alarmed.load(Ordering::Relaxed)
     }
 
-    /// Tells whether publishes of what is to be kept on disk have to wait.
+    /// Tells whether publishes that need the disk have to wait.
     pub fn is_disk_alarmed(&self) -> bool {
         self.is_disk_alarmed.load(Ordering::Relaxed)
     }
 
-    /// Lets such publishes wait; false where they do already.
+    /// Raises the disk alarm; `false` if it was raised already.
     pub fn raise_disk_alarm(&self) -> bool {
         !self.is_disk_alarmed.swap(true, Ordering::SeqCst)
     }
 
-    /// Lets them go on: gives the connections that waited. Those that have to wait for memory still will.
+    /// Ends the disk alarm and returns the parked connections. Those that also wait for memory park again.
     pub fn end_disk_alarm(&self) -> Vec<ConnectionId> {
         match self.is_disk_alarmed.swap(false, Ordering::SeqCst) {
             true => std::mem::take(&mut *self.parked.lock().unwrap_or_else(PoisonError::into_inner)),
@@ -90,33 +91,33 @@ impl Memory {
         }
     }
 
-    /// The publishers that go on without their peers.
+    /// The publishers that continue without their peers.
     pub fn detached(&self) -> &DetachedPublishers {
         &self.detached
     }
 
-    /// The frames that are not whole yet.
+    /// The long frames that are not complete yet.
     pub fn long_frames(&self) -> &LongFrames {
         &self.long_frames
     }
 
-    /// Charges a long frame with so many bytes more; false where it has to wait, of which nothing is noted.
+    /// Charges a long frame with `bytes` more; `false` if it has to wait, which is not noted.
     pub(super) fn charge_long_frame(&self, id: ConnectionId, bytes: usize) -> bool {
         self.long_frames.charge(id, bytes, self.rest())
     }
 
-    /// Does as [`Memory::charge_long_frame`], and notes that the connection waits. `may_free` says that what comes
-    /// behind the frame may free memory.
+    /// Like [`Memory::charge_long_frame`], but puts the connection in line if it has to wait. `may_free` says that the
+    /// frames behind this one may free memory.
     pub(super) fn charge_long_frame_or_wait(&self, id: ConnectionId, bytes: usize, may_free: bool) -> bool {
         self.long_frames.charge_or_wait(id, bytes, may_free, self.rest())
     }
 
-    /// Gives the connection that waits for memory for its long frame and now finds it.
+    /// The next connection that waits for memory for a long frame, if there is room for it now.
     pub(super) fn next_long_frame(&self) -> Option<ConnectionId> {
         self.long_frames.next(self.rest())
     }
 
-    /// Tells whether others wait for what long frames have.
+    /// Tells whether others need the memory that long frames hold.
     pub(super) fn is_short_of_long_frames(&self) -> bool {
         self.long_frames.waiting() > 0
             || self.is_alarmed()
@@ -128,7 +129,7 @@ impl Memory {
         Rest { free_bytes, is_alarmed: self.is_alarmed(), is_disk_alarmed: self.is_disk_alarmed() }
     }
 
-    /// Raises the alarm, or ends it well below the mark, and then gives the connections that waited for that.
+    /// Raises the memory alarm above the mark. Ends it at 90 % of the mark, and then returns the parked connections.
     pub fn check(&self) -> Vec<ConnectionId> {
         let (bytes, mark_bytes) = (self.gauge.bytes(), self.mark_bytes());
         if !self.is_alarmed() {
@@ -144,10 +145,10 @@ impl Memory {
         std::mem::take(&mut *self.parked.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Notes that a connection waits for the end of an alarm; false where that has come already.
+    /// Parks a connection until an alarm ends; `false` if no alarm is raised.
     pub fn park(&self, connection: ConnectionId) -> bool {
         let mut parked = self.parked.lock().unwrap_or_else(PoisonError::into_inner);
-        // Looked at under the lock: whoever ends the alarm takes the list after it.
+        // Checked under the lock: an alarm clears its flag before the list is taken, so this entry is not missed.
         if !self.is_alarmed.load(Ordering::SeqCst) && !self.is_disk_alarmed.load(Ordering::SeqCst) {
             return false;
         }

@@ -1,9 +1,8 @@
-//! A connection's turn without a runtime: what its cell does for it between two waits.
+//! A connection's turn, without a runtime: the work that its cell does for it between two waits.
 //!
-//! [`Task`] is the state machine; [`with_outbound`] and [`flush`] are how bytes get from a publisher's
-//! turn to another connection's socket. The server's cells run them on sockets, the simulator's on a
-//! false network: what differs is a [`Host`] and a [`Transport`]. Nothing here waits, reads a clock
-//! or touches a socket.
+//! [`Task`] is the state machine; [`with_outbound`] and [`flush`] carry bytes from a publisher's turn to another
+//! connection's socket. The server's cells run them on sockets, the simulator's on a simulated network; a [`Host`] and
+//! a [`Transport`] hide the difference. Nothing here waits, reads a clock or touches a socket.
 
 mod task;
 mod input;

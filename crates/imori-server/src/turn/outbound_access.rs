@@ -1,4 +1,4 @@
-//! Other connections are reached: their outbound halves lent, their tasks told something.
+//! Access to other connections: their outbound halves and their signals.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -11,7 +11,8 @@ use super::host::Host;
 use super::link::Link;
 use super::signal::Signal;
 
-/// Lends a connection's outbound half, if it is there, and notes that what is unsent then is to be written.
+/// Calls `f` with a connection's outbound half, and lists the connection for writing if it then has unsent bytes.
+/// `None` if the connection does not exist or `f` panicked.
 pub fn with_outbound<H: Host, R>(
     host: &H,
     id: ConnectionId,
@@ -24,23 +25,24 @@ pub fn with_outbound<H: Host, R>(
     result
 }
 
-/// Tells a connection's task something and wakes it.
+/// Gives a connection's task a signal and wakes it.
 pub fn give_signal<H: Host>(host: &H, id: ConnectionId, signal: Signal) {
     host.with_link(id, |link| link.signal(signal));
 }
 
-/// Raises or ends the memory alarm, and tells those who waited for its end, or for memory for a long frame.
+/// Raises or ends the memory alarm. Signals the connections that waited for its end, and the next one that waits for
+/// memory for a long frame.
 pub fn check_memory<H: Host>(host: &H) {
     for connection in host.memory().check() {
         give_signal(host, connection, Signal::AlarmEnded);
     }
-    // The turn that it gets ends with another look, which finds the next.
+    // Its turn ends with another check, which finds the next connection.
     if let Some(connection) = host.memory().next_long_frame() {
         give_signal(host, connection, Signal::Room);
     }
 }
 
-/// Gives the result unless there was a fault, and whether the connection is newly touched.
+/// Returns the result, `None` if `f` panicked, and whether the connection is newly touched.
 fn lend<H: Host, R>(
     host: &H,
     link: &mut Link<H::Wire>,
@@ -48,7 +50,7 @@ fn lend<H: Host, R>(
 ) -> (Option<R>, bool) {
     let outbound = &mut link.outbound;
     let is_lent = outbound.lend(|| host.cell_scratch().spare());
-    // A fault in what one receiver needs done must not reach the publisher, or the queue it holds.
+    // A panic caused by one receiver must not reach the publisher, or the queue that is locked meanwhile.
     let Ok(result) = catch_unwind(AssertUnwindSafe(|| f(outbound))) else {
         let id = outbound.id();
         link.signal(Signal::Broken);
@@ -60,7 +62,7 @@ fn lend<H: Host, R>(
         host.cell_scratch().begin_confirm_sample(confirm, host.now());
     }
     let is_ended = outbound.is_ended();
-    // Only its own cell answers it.
+    // Only the connection's own cell releases its waiting answers.
     if outbound.has_held_answers() && !link.awaits_journal && outbound.id().cell == host.id() {
         link.awaits_journal = true;
         host.cell_scratch().note_awaiting(outbound.id());

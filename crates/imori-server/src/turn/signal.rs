@@ -1,8 +1,8 @@
-//! The signals that others give to a connection's task.
+//! Signals to a connection's task, which any cell can give.
 
 use std::sync::atomic::{AtomicU16, Ordering};
 
-/// Something that a connection's task has to see to.
+/// An event that a connection's task has to handle.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u16)]
 pub enum Signal {
@@ -12,29 +12,29 @@ pub enum Signal {
     Broken = 2,
     /// The broker ends the connection, and all is written.
     End = 4,
-    /// A reader that was behind has room again.
+    /// A slow reader has room again.
     Resume = 8,
     /// The memory alarm is over.
     AlarmEnded = 16,
-    /// The connection goes at once: it did not log in in time for others who want to.
+    /// The connection closes at once, unless it has logged in, to make room for a new one.
     Evict = 32,
-    /// The broker has decided to end the connection; what is unsent may still be written.
+    /// The broker has decided to end the connection; unsent bytes may still be written.
     Ending = 64,
     /// The broker begins to stop.
     Stopping = 128,
-    /// A queue that it publishes to is shorter, or gone.
+    /// A queue that it publishes to has become shorter, or is gone.
     Unthrottled = 256,
     /// The verdict of its login is in its link.
     Verified = 512,
-    /// There may be memory for the long frame that the connection has begun.
+    /// There may be memory for the long frame that has begun.
     Room = 1024,
     /// Changes of users are in its link.
     Renewed = 2048,
-    /// An operator wants to see its sessions; whom to tell is in its link.
+    /// An operator asked for a description of its sessions; the callbacks are in its link.
     Inspected = 4096,
 }
 
-/// The signals that were given and not seen to.
+/// The signals that the task has not taken yet.
 #[derive(Debug, Default)]
 pub struct Signals(AtomicU16);
 
@@ -45,7 +45,7 @@ impl Signals {
         self.0.fetch_or(signal as u16, Ordering::AcqRel);
     }
 
-    /// Takes a signal back; tells whether it was given.
+    /// Takes a signal; returns whether it was given.
     pub fn take(&self, signal: Signal) -> bool {
         self.has(signal) && self.0.fetch_and(!(signal as u16), Ordering::AcqRel) & signal as u16 != 0
     }

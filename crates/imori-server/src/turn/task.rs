@@ -1,4 +1,4 @@
-//! A connection's task: reads, lets the protocol work, waits where it has to, and ends.
+//! A connection's task: reads, runs the protocol, waits where it has to, and ends.
 
 use std::sync::Arc;
 use std::task::{Poll, ready};
@@ -29,20 +29,20 @@ pub struct Task<P = Protocol> {
     state: State,
     input: Input,
     was_logged_in: bool,
-    /// The connection is on the list of those that are told of an alarm's end.
+    /// The connection is registered to be told of an alarm's end.
     waits_for_alarm: bool,
-    /// When it may publish again, as it met a limit on what is published a second.
+    /// When it may publish again, after it exceeded a publish rate.
     rate_wait: Option<Time>,
-    /// The peer is gone; what it sent before is published once the disk has room.
+    /// Set once the peer is gone: its messages are published once the disk has room.
     detachment: Option<Detachment>,
-    /// Bytes of that, as it was counted.
+    /// Bytes that the detached publisher was counted with.
     detached_bytes: usize,
 }
 
-/// How far the broker has detached a publisher whose peer is gone.
+/// The progress of detaching a publisher whose peer is gone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Detachment {
-    /// Deliveries and readers go back, by and by.
+    /// Deliveries and readers are released over several turns.
     Begun,
     /// Only the messages that the peer sent are left.
     Done,
@@ -55,9 +55,9 @@ enum Detachment {
 ///            ┌──── Working ◄───┐  ┌──────► Throttled ─ Resume, or time is up ─► Working
 ///   worked   ▼                 │  │
 ///   off    Open ───────────────┴──┤ Parked
-///            │                    └──────► Parked ── AlarmEnded, Unthrottled ─► what was parked leads on
-///            │                                       (also without the peer, if it waits for the disk)
-///            │                                       (and the time at which it may publish again)
+///            │                    └──────► Parked ── AlarmEnded, Unthrottled ─► as the replay asks
+///            │                                       (also for a detached publisher)
+///            │                                       (also at the end of a wait for a publish rate)
 ///            │ no room for a long frame
 ///            ├─────────► Parked ── Room ─► Open
 ///            │ Verify
@@ -67,39 +67,39 @@ enum Detachment {
 ///          Draining ─── End ─► Lingering ─── the peer closes ─► over
 /// ```
 ///
-/// Close and Ending lead from every other state to Draining; Broken, and the end of the time of
-/// Draining and Lingering, lead out of it all.
+/// Close and Ending lead from every other state to Draining. The deadlines of Draining and Lingering end the task. So
+/// does Broken, unless the publisher can be detached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
     /// Reading and working.
     Open,
-    /// Frames that were read wait for another turn.
+    /// Frames that were already read wait for the next turn.
     Working,
-    /// Waiting until a reader that is behind has room, or for so long at most; or for so long until it may settle.
+    /// Waiting for a slow reader until this time at most, or until this time to settle again.
     Throttled(Time),
-    /// Not read until the memory alarm ends, a queue is shorter, or there is room for the long frame that has begun.
+    /// Not reading until an alarm ends, a queue is shorter, or there is room for the long frame that has begun.
     Parked,
-    /// Not read until the verdict of its login is there.
+    /// Not reading until the verdict of the login is known.
     Verifying,
-    /// Ending: what is left is written, until this time at most.
+    /// Ending: the remaining bytes are written, until this time at most.
     Draining(Time),
-    /// All is written and our side is closed: waits for the peer to close its own.
+    /// Everything is written and our side is closed. Waits for the peer to close its side, until this time at most.
     Lingering(Time),
 }
 
-/// How a turn goes on.
+/// The next step of a turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Step {
-    /// With what comes next.
+    /// Continue.
     On,
-    /// From the beginning: something has changed.
+    /// Start over, because something has changed.
     Again,
-    /// Not: the connection is over.
+    /// End, because the connection is over.
     Over,
 }
 
 impl<P: Inbound<Scratch: Lent>> Task<P> {
-    /// The task of a connection whose link is registered, and of which the bytes `first` were read.
+    /// The task of a connection whose link is registered, and from which the bytes `first` were already read.
     pub fn new<H: Host>(
         host: &H,
         id: ConnectionId,
@@ -122,22 +122,22 @@ impl<P: Inbound<Scratch: Lent>> Task<P> {
         }
     }
 
-    /// Whose task it is.
+    /// The connection of this task.
     pub fn id(&self) -> ConnectionId {
         self.id
     }
 
-    /// Notes that the peer has begun TLS, and the certificate that it showed.
+    /// Notes that the connection uses TLS now, and the certificate that the peer presented.
     pub fn secured(&mut self, certificate: Option<Arc<Certificate>>) {
         self.protocol.intake_mut().secured(certificate);
     }
 
-    /// Gives the facts that the client told of itself.
+    /// The facts that the client stated about its program.
     pub fn client(&self) -> ClientFacts {
         self.protocol.client()
     }
 
-    /// Has a turn; ready where the transport is of no more use. What follows is [`Task::end`].
+    /// Runs a turn; ready once the transport is no longer needed. Then call [`Task::end`].
     pub fn poll<H: Host>(&mut self, host: &H, transport: &mut impl Transport) -> Poll<()> {
         host.cell_scratch().begin_turn_of(self.id, host.now());
         if self.state == State::Working {
@@ -163,11 +163,12 @@ impl<P: Inbound<Scratch: Lent>> Task<P> {
                 State::Open => {
                     if ready!(self.poll_read(host, transport)) == Step::Over {
                         if self.parking().waits_for_queue() || self.outlives(host) {
-                            // What it sent before it closed its side is published first, as without throttling.
+                            // Input from before the peer closed its side is published first, as it would be without
+                            // throttling.
                             self.state = State::Parked;
                             continue;
                         }
-                        // The peer may have closed its side only, and still read.
+                        // The peer may have closed only its own side, and may still read.
                         flush(host, self.id);
                         return Poll::Ready(());
                     }
@@ -181,7 +182,7 @@ impl<P: Inbound<Scratch: Lent>> Task<P> {
                 State::Parked if self.detachment.is_some() => return Poll::Pending,
                 State::Parked => {
                     ready!(transport.poll_gone());
-                    // What it holds may be what keeps the alarm on, if that is one of memory.
+                    // The memory that it holds may be what keeps a memory alarm raised.
                     if !self.detaches(host, transport) {
                         return Poll::Ready(());
                     }
@@ -200,8 +201,8 @@ impl<P: Inbound<Scratch: Lent>> Task<P> {
         }
     }
 
-    /// Gives back what the client had, or a part of it; tells whether that was all. If not, others have their
-    /// turn first.
+    /// Releases what the client had, or part of it; returns whether everything is released. If not, call again after
+    /// other connections had a turn.
     pub fn end<H: Host>(&mut self, host: &H) -> bool {
         host.cell_scratch().begin_turn_of(self.id, host.now());
         flush_of_others(host, self.id);
@@ -212,14 +213,14 @@ impl<P: Inbound<Scratch: Lent>> Task<P> {
         disconnect(&mut self.protocol, host)
     }
 
-    /// Sees to what the task was told.
+    /// Handles the signals that the task was given.
     fn obey<H: Host>(&mut self, host: &H, transport: &mut impl Transport) -> Step {
         let is_evicted = self.signals.take(Signal::Evict) && !self.was_logged_in;
         if is_evicted || self.is_broken(host, transport) {
             return Step::Over;
         }
         if self.detachment.is_some() && !self.is_ending() {
-            // The outbound half of one that is gone was closed with its readers.
+            // A detached publisher's outbound half was closed with its readers, so these signals are expected.
             self.signals.take(Signal::Ending);
             self.signals.take(Signal::End);
             if self.signals.take(Signal::Stopping) {
@@ -250,7 +251,7 @@ impl<P: Inbound<Scratch: Lent>> Task<P> {
             return Step::Over;
         }
         if self.signals.take(Signal::End) {
-            // What the peer still sends is read, or its system would throw away what we sent last.
+            // Input is still read; otherwise the peer's system would discard the last bytes that we sent.
             transport.close();
             self.state = State::Lingering(host.now().after(LINGER_MAX));
         }
@@ -262,7 +263,7 @@ impl<P: Inbound<Scratch: Lent>> Task<P> {
                 return Step::Again;
             }
         }
-        // Whoever is being checked may turn out to be the user who has changed.
+        // A pending login may turn out to be the changed user's, so its verdict comes first.
         if self.state != State::Verifying && self.signals.take(Signal::Renewed) {
             let renewals = host.with_link(self.id, |link| link.take_renewals()).unwrap_or_default();
             let mut is_over = false;
@@ -298,7 +299,8 @@ impl<P: Inbound<Scratch: Lent>> Task<P> {
         Step::On
     }
 
-    /// Tells whether the peer is gone and nothing that it sent is left to be done.
+    /// Tells whether the connection is broken and has to end. A publisher whose messages wait for the disk is detached
+    /// instead.
     fn is_broken<H: Host>(&mut self, host: &H, transport: &mut impl Transport) -> bool {
         if !self.signals.has(Signal::Broken) {
             return false;
@@ -310,13 +312,13 @@ impl<P: Inbound<Scratch: Lent>> Task<P> {
         is_over
     }
 
-    /// Tells whether the peer's messages wait for the disk, and for nothing else. They are then as good as
-    /// published, as far as the peer could know, and take no memory that others wait for.
+    /// Tells whether the peer's messages wait for the disk and for nothing else. As far as the peer can know, they are
+    /// published, and they take no memory that others wait for.
     fn outlives<H: Host>(&self, host: &H) -> bool {
         self.waits_for_alarm && !self.parking().waits_for_queue() && !host.memory().is_alarmed()
     }
 
-    /// Goes on without the peer, which is gone; false where there is no reason to.
+    /// Detaches the publisher from its peer, which is gone; `false` if there is no reason to, or a limit is reached.
     fn detaches<H: Host>(&mut self, host: &H, transport: &mut impl Transport) -> bool {
         if self.is_ending() || !self.outlives(host) {
             return false;
@@ -325,14 +327,14 @@ impl<P: Inbound<Scratch: Lent>> Task<P> {
         if !host.memory().detached().admit(self.detached_bytes) {
             return false;
         }
-        // As far as it was read; the rest is read when the alarm is over.
+        // Only input that was already read is kept; the rest is read once the alarm has ended.
         self.state = State::Parked;
         self.detachment = Some(Detachment::Begun);
         self.detach(host, transport);
         true
     }
 
-    /// Gives back what a peer had that is gone. What it sent needs nothing of it but its name.
+    /// Releases the readers and deliveries of the peer, which is gone. Its messages need only its identity.
     fn detach<H: Host>(&mut self, host: &H, transport: &mut impl Transport) {
         match broker::disconnect(host, &self.protocol.actor()) {
             true => self.detachment = Some(Detachment::Done),
@@ -340,11 +342,11 @@ impl<P: Inbound<Scratch: Lent>> Task<P> {
         }
     }
 
-    /// Waits for the next deadline, and sees to it when it has passed.
+    /// Waits for the next deadline, and handles it once it has passed.
     fn meet_deadline<H: Host>(&mut self, host: &H, transport: &mut impl Transport) -> Step {
         let deadline = match self.state {
             State::Draining(at) | State::Lingering(at) | State::Throttled(at) => Some(at),
-            // Nobody is there who could be late; what was sent may wait for a rate.
+            // A peer that is gone cannot be late; its messages may wait for a rate.
             State::Open | State::Working | State::Parked if self.detachment.is_some() => self.rate_wait,
             State::Verifying if self.detachment.is_some() => None,
             State::Open => {
@@ -403,7 +405,7 @@ impl<P: Inbound<Scratch: Lent>> Task<P> {
         Poll::Ready(Step::On)
     }
 
-    /// Ends a connection that holds memory others wait for, and sends no more of its long frame.
+    /// Cuts a connection whose long frame has stalled while others need its memory.
     fn look_at_long_frame<H: Host>(&mut self, host: &H) {
         if self.input.has_stalled(host) && host.memory().is_short_of_long_frames() {
             host.count(Counter::CutUnfinished);
@@ -412,7 +414,7 @@ impl<P: Inbound<Scratch: Lent>> Task<P> {
         }
     }
 
-    /// Does what the protocol says comes next.
+    /// Takes the next step that the protocol asks for.
     fn follow<H: Host>(&mut self, host: &H, transport: &mut impl Transport, next: Next) {
         if !self.was_logged_in && self.protocol.is_logged_in() {
             self.was_logged_in = true;
@@ -441,10 +443,10 @@ impl<P: Inbound<Scratch: Lent>> Task<P> {
             }
         }
         let waits = match self.state {
-            // A queue tells by itself, whatever the memory is.
+            // A queue gives the signal itself, regardless of alarms.
             State::Parked => self.parking().waits_for_alarm() || !self.parking().waits_for_queue(),
             State::Open => self.parking().waits_for_alarm(),
-            // Who works on comes to what it let wait by itself.
+            // A task that continues reaches its parked frames by itself.
             _ => false,
         };
         if waits && !self.waits_for_alarm {
@@ -461,9 +463,9 @@ impl<P: Inbound<Scratch: Lent>> Task<P> {
         }
     }
 
-    /// Waits for a reader that is behind, unless it has caught up.
+    /// Waits for a slow reader, unless it has room again.
     fn throttle<H: Host>(&mut self, host: &H, reader: ConnectionId) {
-        // What an earlier reader said too late is not said of this one.
+        // A late signal from an earlier reader does not concern this one.
         self.signals.take(Signal::Resume);
         let waits = host.with_outbound(reader, |outbound| outbound.throttle(self.id)).unwrap_or(false);
         self.state = if waits { State::Throttled(host.now().after(THROTTLE_MAX)) } else { State::Working };
@@ -478,7 +480,7 @@ impl<P: Inbound<Scratch: Lent>> Task<P> {
         matches!(self.state, State::Draining(_) | State::Lingering(_))
     }
 
-    /// Lets what is left be written. Where nothing is, nobody else will say so.
+    /// Lets the remaining bytes be written. If there are none, no flush gives the signal to end, so this does.
     fn drain<H: Host>(&mut self, host: &H) {
         self.input.clear(host, self.id);
         self.state = State::Draining(host.now().after(LINGER_MAX));
@@ -487,7 +489,7 @@ impl<P: Inbound<Scratch: Lent>> Task<P> {
         }
     }
 
-    /// Tells why the broker ends the connection, if it is not because it stops itself.
+    /// Reports why the broker ends the connection, unless the broker is stopping.
     fn tell_of_cut<H: Host>(&self, host: &H, transport: &mut impl Transport) {
         let reason = host.with_link(self.id, |link| link.outbound.ended().cloned()).flatten();
         match reason {
@@ -497,7 +499,7 @@ impl<P: Inbound<Scratch: Lent>> Task<P> {
     }
 }
 
-/// Reads what a peer sends that does not matter any more, until it closes its side.
+/// Reads and discards input until the peer closes its side.
 fn poll_closed<H: Host>(host: &H, transport: &mut impl Transport) -> Poll<()> {
     let mut buffer = host.cell_scratch().buffer.borrow_mut();
     while ready!(transport.poll_read(&mut buffer)) > 0 {}
