@@ -1,4 +1,4 @@
-//! All objects as they are, and the one way to change them.
+//! The current objects, the only way to change them, and the login decisions based on them.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -37,41 +37,41 @@ use crate::quotas::{Rate, Rates};
 use crate::slots::unpoisoned;
 use crate::store::DefinitionRows;
 
-/// The user that the first start makes.
+/// The user that the first start creates.
 pub(super) const FIRST_USER: &str = "admin";
 
-/// Tells live connections of a user its identity, or that it has none any more.
+/// Gives the live connections of a user its new identity; `None` if it has none any more.
 pub(crate) type Renew = Box<dyn Fn(&Name, Option<&Identity>) + Send + Sync>;
 
-/// Brings limits that may have changed into effect.
+/// Applies limits that may have changed.
 pub(crate) type Limit = Box<dyn Fn(&Access) + Send + Sync>;
 
 /// Users, vhosts and permissions.
 pub(crate) struct Access {
     state: ArcSwap<State>,
     rows: DefinitionRows,
-    /// One change after the other.
+    /// Held during a change, so that changes run one after the other.
     changing: Mutex<()>,
     verified: Option<Verified>,
     attempts: Attempts,
     issuer: Option<Issuer>,
-    /// Thins out the lines about tokens that were refused.
+    /// Limits the log lines about refused tokens.
     token_log: PeerLogLimit,
     clock: Clock,
     renew: OnceLock<Renew>,
     limit: OnceLock<Limit>,
-    /// How often limits may have changed.
+    /// Increases with every change that may affect limits.
     quotas_version: AtomicU64,
     operator_password: OnceLock<String>,
     /// Users were lost: only the operator may log in.
     awaits_recovery: AtomicBool,
 }
 
-/// A snapshot.
+/// A snapshot of the objects, and what is derived from them.
 #[derive(Debug, Clone)]
 struct State {
     guest: GuestLogin,
-    /// Absent where SCRAM is not offered.
+    /// Absent if SCRAM is not offered.
     scram: Option<Scram>,
     /// The part of the objects that belongs to the definitions file.
     file: FileObjects,
@@ -83,13 +83,13 @@ struct State {
 }
 
 impl State {
-    /// The verdict for a user who proved to be the one of this name.
+    /// Grants the identity of `user`; refuses if there is no such user.
     fn granted(&self, user: Option<&str>) -> Verdict {
         let identity = user.and_then(|user| self.identities.get(user));
         identity.cloned().map_or(Verdict::Refused, Verdict::Granted)
     }
 
-    /// The keys of SCRAM of a user who has some.
+    /// The SCRAM keys of a user; `None` without keys, or if SCRAM is not offered.
     fn scram_keys(&self, user: &[u8]) -> Option<&ScramKeys> {
         let scram = self.scram.as_ref()?;
         if user == BUILT_IN_USER && self.is_guest_there {
@@ -115,12 +115,12 @@ impl fmt::Debug for Access {
     }
 }
 
-/// Checked for users that do not exist, so that they take as long as others (SECURITY AUTH-09).
+/// Hash checked for unknown users, so that their logins take as long as those of others (SECURITY AUTH-09).
 static NOBODYS_HASH: LazyLock<Option<PasswordHash>> =
     LazyLock::new(|| credentials::hash(b"nobody's password"));
 
 impl Access {
-    /// The objects that were read from the store. A user whose permissions cannot be compiled has no rights.
+    /// Starts with the objects read from the store. A user whose permissions cannot be compiled has no rights.
     pub(crate) fn of(
         objects: Objects,
         rows: DefinitionRows,
@@ -175,22 +175,22 @@ impl Access {
         }
     }
 
-    /// Sets what tells live connections of changes. The first one stays.
+    /// Sets the callback that tells live connections about changes. Later calls have no effect.
     pub(crate) fn renew_with(&self, renew: Renew) {
         let _ = self.renew.set(renew);
     }
 
-    /// Sets what brings changed limits into effect, and calls it. The first one stays.
+    /// Sets the callback that applies changed limits, and calls it. A later call only calls the first callback.
     pub(crate) fn limit_with(&self, limit: Limit) {
         self.limit.get_or_init(|| limit)(self);
     }
 
-    /// Sets the password of the operator on this machine. The first one stays.
+    /// Sets the password of the operator on this machine. Later calls have no effect.
     pub(crate) fn admit_operator(&self, password: String) {
         let _ = self.operator_password.set(password);
     }
 
-    /// Refuses every login but the operator's until [`Access::recover`], as users were lost with the definitions.
+    /// Refuses every login but the operator's until [`Access::recover`], because users were lost with the definitions.
     pub(crate) fn await_recovery(&self) {
         self.awaits_recovery.store(true, Ordering::Release);
     }
@@ -200,7 +200,7 @@ impl Access {
         self.awaits_recovery.load(Ordering::Acquire)
     }
 
-    /// Lets users log in again, now and after each start. It waits for the disk, so that no cell may call it.
+    /// Lets users log in again, now and after each start. Blocks on the disk, so no cell may call it.
     ///
     /// # Errors
     /// [`AccessError::NotKept`]. Then nothing has changed.
@@ -212,7 +212,7 @@ impl Access {
         Ok(())
     }
 
-    /// The objects as they are now.
+    /// The current objects.
     pub(crate) fn objects(&self) -> Objects {
         self.state.load().objects.clone()
     }
@@ -233,17 +233,17 @@ impl Access {
         self.state.load().quotas.of_vhost(vhost)
     }
 
-    /// How many users and vhosts have a limit on what is published a second.
+    /// Number of users and vhosts with a limit on the publish rate.
     pub(crate) fn rates(&self) -> usize {
         self.state.load().quotas.rates()
     }
 
-    /// The bytes that messages may have, of each vhost with such a limit.
+    /// The limit on message bytes, for each vhost that has one.
     pub(crate) fn bytes_max(&self) -> HashMap<VhostId, u64> {
         self.state.load().quotas.bytes()
     }
 
-    /// Sets how long the built-in user is there. One that is not any more loses its connections.
+    /// Sets when the built-in user exists. If it no longer does, its connections end.
     pub(crate) fn set_guest(&self, guest: GuestLogin) {
         let _changing = unpoisoned(self.changing.lock());
         let before = self.state.load_full();
@@ -257,7 +257,7 @@ impl Access {
     /// Sets whether clients may log in by SCRAM.
     ///
     /// # Errors
-    /// The secret that this needs cannot be made or kept. Then nothing has changed.
+    /// The secret for SCRAM cannot be created or stored. Then nothing has changed.
     pub(crate) fn offer_scram(&self, is_offered: bool) -> Result<(), AccessError> {
         if is_offered && self.state.load().objects.scram_secret.is_none() {
             let secret = ScramSecret::make().ok_or(AccessError::NoRandomness)?;
@@ -275,7 +275,7 @@ impl Access {
         Ok(())
     }
 
-    /// Tells the log which users keep SCRAM from being offered.
+    /// Logs the users without SCRAM keys, because of which SCRAM is not offered.
     pub(crate) fn warn_of_missing_scram_keys(&self) {
         let state = self.state.load();
         if state.scram.is_none() {
@@ -293,7 +293,7 @@ impl Access {
         }
     }
 
-    /// Lets everybody change what belonged to the definitions file.
+    /// Lets operators change the objects that belonged to the definitions file.
     pub(crate) fn release_file(&self) {
         let _changing = unpoisoned(self.changing.lock());
         self.replace(|state| state.file = FileObjects::default());
@@ -307,11 +307,11 @@ impl Access {
         });
     }
 
-    /// Changes objects: checked as a whole, durable when this returns, and in effect on live connections. It waits for
-    /// the disk, so that no cell may call it.
+    /// Changes objects: checks the change as a whole, makes it durable, and applies it to live connections. Blocks on
+    /// the disk, so no cell may call it.
     ///
     /// # Errors
-    /// The error of `edit`, a permission that is no regular expression, or [`AccessError::NotKept`].
+    /// The error of `edit`, a permission that is not a valid regular expression, or [`AccessError::NotKept`].
     pub(crate) fn change<R>(
         &self,
         edit: impl FnOnce(&mut Draft) -> Result<R, AccessError>,
@@ -329,7 +329,7 @@ impl Access {
                 before.file.clone()
             }
         };
-        // Nobody could administer the broker any more, until the next start makes another.
+        // Without an administrator, the broker could not be administered any more.
         if has_administrator(&before.objects) && !has_administrator(&objects) {
             let text =
                 "the last user with the tag `administrator` has to stay; give the tag to another user first";
@@ -371,8 +371,8 @@ impl Access {
         }
     }
 
-    /// Replaces a hash of another broker by one of our own, and one without keys of SCRAM where they are wanted, unless
-    /// it was changed meanwhile.
+    /// Replaces a hash made by another broker, or one without the SCRAM keys that are wanted, unless the hash was
+    /// changed meanwhile.
     fn replace_hash(&self, user: &str, old: &PasswordHash, password: &[u8], makes_scram_keys: bool) {
         let Some(hash) = hash(password, makes_scram_keys) else { return };
         let replaced = self.change(|draft| {
@@ -387,8 +387,8 @@ impl Access {
         }
     }
 
-    /// Finds the user whom a verified certificate names: by the name that certificates of the user carry, or else by the
-    /// user's own. A client that asks to be somebody has to be that one (SECURITY AUTH-11).
+    /// Finds the user of a verified certificate: the user with this certificate name, else the user of this name if it
+    /// has no certificate name. A client that asks for a user has to be that user (SECURITY AUTH-11).
     fn check_certificate(&self, login: &Login, wanted: Option<&[u8]>) -> Verdict {
         let named = login.certificate.as_ref().and_then(|certificate| certificate.user.as_deref());
         let Some(named) = named else { return Verdict::Refused };
@@ -403,7 +403,7 @@ impl Access {
         state.granted(found.filter(is_wanted))
     }
 
-    /// Finds the user of a token, who has to be the one that is named.
+    /// Finds the user of a token. A client that names a user has to be that user.
     fn check_token(&self, token: &[u8], named: Option<&str>) -> Verdict {
         let Some(digest) = digest(token) else { return Verdict::Refused };
         let state = self.state.load();
@@ -416,12 +416,12 @@ impl Access {
         self.issuer.as_ref()
     }
 
-    /// Says that this may be an access token, which is checked on a thread of its own.
+    /// Tells whether this may be an access token, which is checked on a separate thread.
     fn may_be_jwt(&self, password: &[u8]) -> bool {
         self.issuer.is_some() && looks_like_token(password)
     }
 
-    /// Verifies an access token, which says itself who its bearer is.
+    /// Verifies an access token, which states the identity of its bearer.
     fn check_jwt(&self, login: &Login, token: &[u8]) -> Verdict {
         let Some(issuer) = &self.issuer else { return Verdict::Refused };
         let state = self.state.load();
@@ -438,7 +438,7 @@ impl Access {
         }
     }
 
-    /// Finds the user of a public key of NATS, if its owner signed the nonce.
+    /// Finds the user of a NATS public key, if the client signed the nonce with its private key.
     fn check_key(&self, key: &[u8], nonce: &[u8], signature: &[u8]) -> Verdict {
         if !is_signed(key, nonce, signature) {
             return Verdict::Refused;
@@ -447,7 +447,7 @@ impl Access {
         state.granted(state.index.by_nkey(key))
     }
 
-    /// Checks a proof by SCRAM. Whoever has no keys takes as long as others (SECURITY AUTH-09).
+    /// Checks a SCRAM proof. A user without keys takes as long as others (SECURITY AUTH-09).
     fn check_scram(&self, login: &Login, user: &[u8], messages: &[u8], proof: &[u8; SCRAM_BYTES]) -> Verdict {
         let state = self.state.load();
         let (Some(scram), Ok(name)) = (&state.scram, str::from_utf8(user)) else { return Verdict::Refused };
@@ -462,7 +462,7 @@ impl Access {
         }
     }
 
-    /// Checks the password of the operator, who logs in from this machine alone.
+    /// Checks the operator's password; the operator may only log in from this machine.
     fn check_operator(&self, login: &Login) -> Verdict {
         let Credentials::Password { user: Some(user), password: Some(password) } = &login.credentials else {
             return Verdict::Refused;
@@ -475,13 +475,13 @@ impl Access {
         }
     }
 
-    /// Checks a password at the price of a slow hash, whether the user is there or not.
+    /// Checks a password with a slow hash, even if the user does not exist.
     fn check(&self, user: &str, password: &[u8]) -> Verdict {
         let state = self.state.load_full();
-        // The first check of all makes it, whomever that is for.
+        // The first check creates this hash, whether or not its user exists, so that timing reveals nothing.
         let nobodys = NOBODYS_HASH.as_ref();
         let hash = state.objects.users.get(user).and_then(|user| user.password.as_ref());
-        // An empty password is none.
+        // An empty password is never right.
         let is_right =
             hash.or(nobodys).is_some_and(|hash| credentials::verify(hash, password)) && !password.is_empty();
         let Some((hash, identity)) = hash.zip(state.identities.get(user)).filter(|_| is_right) else {
@@ -493,7 +493,7 @@ impl Access {
         }
         if let Some(verified) = &self.verified {
             verified.note(user, password, Instant::now());
-            // A change of the user that came meanwhile has forgotten it already.
+            // A change of the user meanwhile called `forget` before this `note`, so forget again.
             if !Arc::ptr_eq(&state, &self.state.load()) {
                 verified.forget(user);
             }
@@ -501,7 +501,7 @@ impl Access {
         Verdict::Granted(identity.clone())
     }
 
-    /// Decides a login, unless that takes a slow hash or a token's signature.
+    /// Decides a login; `None` if that takes a slow hash or the check of a token's signature.
     fn decide_now(&self, login: &Login, now: Instant) -> Option<Verdict> {
         if self.awaits_recovery() {
             return Some(self.check_operator(login));
@@ -530,13 +530,13 @@ impl Access {
             return BuiltInUser.verify_now(login);
         }
         if name == OPERATOR {
-            // A user whom an earlier version stored under this name logs in too, and never shuts the operator out.
+            // A user that an earlier version stored under this name can log in too, but never locks the operator out.
             let verdict = self.check_operator(login);
             if verdict != Verdict::Refused || !state.objects.users.contains_key(OPERATOR) {
                 return Some(verdict);
             }
         }
-        // A token may stand for the password of its user.
+        // A token is accepted in place of its user's password.
         if let granted @ Verdict::Granted(_) = self.check_token(password, Some(name)) {
             return Some(granted);
         }
@@ -546,7 +546,7 @@ impl Access {
         None
     }
 
-    /// Decides a login at the price of a slow hash or of the check of a signature.
+    /// Decides a login with a slow hash or the check of a signature.
     fn decide_slowly(&self, login: &Login) -> Verdict {
         let (user, password) = match &login.credentials {
             Credentials::Token(token) => return self.check_jwt(login, token),
@@ -561,14 +561,14 @@ impl Access {
         str::from_utf8(user).map_or(Verdict::Refused, |user| self.check(user, password))
     }
 
-    /// The user whose password could be guessed by a login. The operator's is 128 random bits and cannot be, and a bound
-    /// would let other processes of this machine shut the operator out.
+    /// The user whose password this login may be guessing. `None` for the operator: its password is 128 random bits,
+    /// and a limit would let other processes on this machine lock the operator out.
     fn claimed<'a>(&self, login: &'a Login) -> Option<Cow<'a, str>> {
         claimed(login)
             .filter(|user| user != OPERATOR || self.state.load().objects.users.contains_key(OPERATOR))
     }
 
-    /// Notes the outcome of a login, by which the next ones are bounded.
+    /// Notes the outcome of a login, which limits the next ones.
     fn note(&self, login: &Login, claimed: Option<&str>, verdict: &Verdict) {
         let now = Instant::now();
         match (verdict, claimed) {
@@ -581,13 +581,13 @@ impl Access {
 }
 
 impl Authenticator for Access {
-    /// Decides a login as far as that is quick. Too many wrong ones before it are a refusal before anything is compared
-    /// (SECURITY AUTH-09).
+    /// Decides a login if that is quick. After too many wrong logins it refuses before comparing anything (SECURITY
+    /// AUTH-09).
     fn verify_now(&self, login: &Login) -> Option<Verdict> {
         let (now, claimed) = (Instant::now(), self.claimed(login));
         let is_over = match &claimed {
             Some(user) => self.attempts.is_over(login.source, user, now),
-            // An access token says itself who its bearer is.
+            // An access token names its bearer only once it is verified, so the source is limited.
             None => {
                 matches!(login.credentials, Credentials::Token(_))
                     && self.attempts.is_source_over(login.source, now)
@@ -614,7 +614,7 @@ impl Authenticator for Access {
 
     fn scram_parameters(&self, user: &[u8]) -> Option<ScramParameters> {
         let state = self.state.load();
-        // Made for every name, so that the time tells nothing of it.
+        // Computed for every name, so that timing reveals nothing.
         let nobodys = state.scram.as_ref()?.parameters(user);
         Some(state.scram_keys(user).map_or(nobodys, ScramKeys::parameters))
     }
@@ -628,8 +628,8 @@ impl Authenticator for Access {
     }
 }
 
-/// The user that a login claims to be; of a token without a user the digest, as that is what could be guessed. `None`
-/// where nothing can be guessed: the other end proves a key.
+/// The user that a login claims to be; for a token without a user its digest, because the token could be guessed.
+/// `None` if nothing can be guessed, because the client proves a key.
 fn claimed(login: &Login) -> Option<Cow<'_, str>> {
     match &login.credentials {
         Credentials::Password { user, .. } => {
@@ -641,7 +641,7 @@ fn claimed(login: &Login) -> Option<Cow<'_, str>> {
     }
 }
 
-/// Compiles the rights of a user that is there.
+/// Compiles the rights of an existing user.
 fn identity(objects: &Objects, user: &str) -> Result<Identity, AccessError> {
     let tags = objects.users.get(user).map(|user| user.tags()).unwrap_or_default();
     let in_vhost = objects.permissions_of(user).filter_map(|(vhost, permission)| {
@@ -667,7 +667,7 @@ fn without_rights(user: &str) -> Identity {
     rights.map_or_else(|_| Identity::nobody(), |rights| Identity { user, rights: Arc::new(rights) })
 }
 
-/// The built-in user is there as the configuration says, unless a user of its name is.
+/// Whether the built-in user exists: as configured, unless a stored user has its name.
 fn is_guest_there(guest: GuestLogin, objects: &Objects) -> bool {
     let mut others = objects.users.keys().filter(|name| *name != FIRST_USER);
     let is_replaced = objects.users.keys().any(|name| name.as_bytes() == BUILT_IN_USER);

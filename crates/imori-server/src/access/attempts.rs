@@ -1,8 +1,8 @@
-//! Wrong logins by source and user, so that nobody can try passwords without end, and nobody is shut out by a stranger's
-//! tries (SECURITY AUTH-09).
+//! Limits wrong logins by source and user. A client cannot try passwords without end, and a stranger's guesses do not
+//! lock a user out (SECURITY AUTH-09).
 //!
-//! Three bounds stand before every comparison: one for each pair of source and user, and far higher ones for a source with
-//! all users and for a user from all sources. The higher ones let sources pass that have logged in as the user.
+//! Three limits apply before every comparison: one for each pair of source and user, and far higher ones for each
+//! source and for each user. The higher ones exempt sources that have logged in as the user.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher as _, Hash, RandomState};
@@ -16,13 +16,13 @@ use crate::limits::{
 };
 use crate::slots::unpoisoned;
 
-/// The hash of a user's name under a key of this process: strangers choose names, which may be long.
+/// A user name, hashed under a key of this process because strangers choose names, which may be long.
 type UserHash = u64;
 
-/// A source and the user that it says it is.
+/// A source and the user that it claims to be.
 type Pair = (IpAddr, UserHash);
 
-/// Sources and users that failed lately, and sources from which users have logged in.
+/// Recent failures of sources and users, and the sources from which users have logged in.
 #[derive(Debug)]
 pub(super) struct Attempts {
     of_pairs: Mutex<Failures<Pair>>,
@@ -32,7 +32,7 @@ pub(super) struct Attempts {
     owners: Mutex<HashMap<Pair, Instant>>,
 }
 
-/// For each key, until when its failures count. Each of them counts for so long.
+/// For each key, the time until which its failures count. Each failure adds `every`.
 #[derive(Debug)]
 struct Failures<K> {
     until: HashMap<K, Instant>,
@@ -57,8 +57,8 @@ impl<K: Hash + Eq + Copy> Failures<K> {
     }
 }
 
-/// Makes room for a key in a table that is full: the entries that are over go, or else the one that is over first, which
-/// has failed the least.
+/// Makes room for a key in a full table: removes expired entries, or if none are, the one that expires first and so has
+/// failed the least.
 fn make_room<K: Hash + Eq + Copy>(
     table: &mut HashMap<K, Instant>,
     key: &K,
@@ -75,7 +75,7 @@ fn make_room<K: Hash + Eq + Copy>(
     }
 }
 
-/// The address that counts as one source: a client of IPv6 has a whole /64 to itself.
+/// The address that counts as one source: of an IPv6 address its /64, because one client has all of that.
 fn network(source: IpAddr) -> IpAddr {
     match source.to_canonical() {
         IpAddr::V6(address) => IpAddr::from(Ipv6Addr::from_bits(address.to_bits() >> 64 << 64)),
@@ -100,7 +100,7 @@ impl Attempts {
         (source, self.user_hashes.hash_one(user))
     }
 
-    /// Says that nothing of this user is compared for this source for a while.
+    /// Tells whether logins as this user from this source are refused unchecked for now.
     pub(super) fn is_over(&self, source: Option<IpAddr>, user: &str, now: Instant) -> bool {
         let pair = self.pair(source, user);
         if unpoisoned(self.of_pairs.lock()).is_over(&pair, now) {
@@ -111,14 +111,15 @@ impl Attempts {
         is_total_over && !self.is_owner(&pair, now)
     }
 
-    /// Says that the source has failed so often, whomever it named, that nothing more of a stranger is checked for a while.
+    /// Tells whether the source has failed so often, with any user, that logins of strangers are refused unchecked for
+    /// now.
     pub(super) fn is_source_over(&self, source: Option<IpAddr>, now: Instant) -> bool {
-        // All clients behind a proxy come from this machine.
+        // A proxy on this machine gives all its clients a loopback address.
         let source = source.map(network).filter(|source| !source.is_loopback());
         source.is_some_and(|source| unpoisoned(self.of_sources.lock()).is_over(&source, now))
     }
 
-    /// Says that this source has logged in as the user lately.
+    /// Tells whether this source has recently logged in as the user.
     fn is_owner(&self, pair: &Pair, now: Instant) -> bool {
         let owners = unpoisoned(self.owners.lock());
         owners.get(pair).is_some_and(|at| now.saturating_duration_since(*at) < LOGIN_OWNER_MAX)
@@ -137,7 +138,7 @@ impl Attempts {
         source.into_iter().for_each(|source| unpoisoned(self.of_sources.lock()).note(network(source), now));
     }
 
-    /// Notes a right login.
+    /// Notes a correct login.
     pub(super) fn note_owner(&self, source: Option<IpAddr>, user: &str, now: Instant) {
         let (pair, mut owners) = (self.pair(source, user), unpoisoned(self.owners.lock()));
         make_room(&mut owners, &pair, |at| now.saturating_duration_since(*at) >= LOGIN_OWNER_MAX);
@@ -167,7 +168,7 @@ mod tests {
         assert!(!attempts.is_over(at(1), "eve", start + LOGIN_ATTEMPT_EVERY), "one more after a pause");
     }
 
-    /// SECURITY AUTH-09: a guesser has many names, or many addresses, and an owner is known where it has been.
+    /// SECURITY AUTH-09: a guesser may use many names or many addresses, and an owner is known by its address.
     #[test]
     fn all_guesses_of_a_source_and_at_a_user_shut_out_strangers_alone() {
         let (attempts, start) = (Attempts::new(), Instant::now());

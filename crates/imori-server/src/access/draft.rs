@@ -1,4 +1,4 @@
-//! A change of objects that is being made: the objects as they will be, and the rows that change.
+//! A change of objects in progress: the objects after it, and the rows to write.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -15,26 +15,26 @@ use super::refusal::AccessError;
 use crate::credentials::{self, PasswordHash, ScramKeys, ScramSecret};
 use crate::limits::{OBJECT_NAME_BYTES_MAX, PASSWORD_BYTES_MAX, POLICIES_PER_VHOST_MAX, VHOSTS_MAX};
 
-/// Objects as a change leaves them.
+/// The objects after a change, and the rows to write.
 #[derive(Debug)]
 pub(crate) struct Draft {
     pub(crate) objects: Objects,
     pub(super) changes: Vec<Change>,
-    /// Users whose rights may be others now.
+    /// Users whose rights may have changed.
     pub(super) touched: BTreeSet<String>,
     pub(super) author: Author,
-    /// Passwords get keys of SCRAM too.
+    /// Hashing a password also makes SCRAM keys.
     pub(super) makes_scram_keys: bool,
 }
 
 /// The author of a change.
 #[derive(Debug)]
 pub(super) enum Author {
-    /// An operator, who changes nothing that belongs to the definitions file.
+    /// An operator, who may not change objects that belong to the definitions file.
     Operator,
-    /// The definitions file, with all that belongs to it from now on.
+    /// The definitions file, with all objects that belong to it from now on.
     File(FileObjects),
-    /// The broker itself, which changes no more than the form of something.
+    /// The broker itself, which only changes the form in which something is stored.
     Broker,
 }
 
@@ -52,7 +52,7 @@ impl Draft {
     /// Hashes a password for a user.
     ///
     /// # Errors
-    /// It is too long, or the system has no random bytes.
+    /// The password is too long, or the system has no random bytes.
     pub(crate) fn hash(&self, password: &str) -> Result<PasswordHash, AccessError> {
         if password.len() > PASSWORD_BYTES_MAX {
             return Err(AccessError::Bad(format!(
@@ -63,22 +63,22 @@ impl Draft {
         hash.ok_or(AccessError::NoRandomness)
     }
 
-    /// Sets the secret that answers for names that are nobody's.
+    /// Sets the secret from which SCRAM answers for unknown users.
     pub(super) fn put_scram_secret(&mut self, secret: ScramSecret) {
         self.put_row(SCRAM_KIND, &[], &secret);
         self.objects.scram_secret = Some(secret);
     }
 
-    /// Says that the change is the definitions file's, to which these objects belong from now on.
+    /// Makes the definitions file the author of the change; these objects belong to it from now on.
     pub(crate) fn belong_to(&mut self, file: FileObjects) {
         self.author = Author::File(file);
     }
 
-    /// Sets a user; says whether the user is new. A user whom an earlier version stored under a name of the broker's own
-    /// can still be changed, so that its secrets can be revoked.
+    /// Sets a user; returns whether the user is new. A user that an earlier version stored under a reserved name can
+    /// still be changed, so that its secrets can be revoked.
     ///
     /// # Errors
-    /// The name cannot be one.
+    /// The name is invalid or reserved.
     pub(crate) fn put_user(&mut self, name: &str, user: User) -> Result<bool, AccessError> {
         check_name("user", name)?;
         if is_reserved(name) && !self.objects.users.contains_key(name) {
@@ -93,7 +93,7 @@ impl Draft {
         Ok(self.objects.users.insert(name.to_owned(), Arc::new(user)).is_none())
     }
 
-    /// A user that is there.
+    /// Returns an existing user.
     ///
     /// # Errors
     /// There is no such user.
@@ -102,7 +102,7 @@ impl Draft {
         known.ok_or_else(|| AccessError::Missing("user", name.to_owned()))
     }
 
-    /// Takes a user away with all permissions.
+    /// Deletes a user with all its permissions.
     ///
     /// # Errors
     /// There is no such user.
@@ -114,7 +114,7 @@ impl Draft {
         Ok(())
     }
 
-    /// Sets the rights of a user in a vhost; says whether there were none.
+    /// Sets the rights of a user in a vhost; returns whether there were none before.
     ///
     /// # Errors
     /// There is no such user or vhost.
@@ -131,10 +131,10 @@ impl Draft {
         Ok(self.objects.permissions.insert(key, Arc::new(permission)).is_none())
     }
 
-    /// Takes the rights of a user in a vhost away.
+    /// Deletes the rights of a user in a vhost.
     ///
     /// # Errors
-    /// There are none.
+    /// The user has no rights in the vhost.
     pub(crate) fn delete_permission(&mut self, user: &str, vhost: &str) -> Result<(), AccessError> {
         let removed = self.objects.permissions.remove(&(user.to_owned(), vhost.to_owned()));
         removed.ok_or_else(|| AccessError::Missing("permission of", format!("{user} in {vhost}")))?;
@@ -143,10 +143,10 @@ impl Draft {
         Ok(())
     }
 
-    /// Sets the rights of a user by routing key of an exchange; says whether there were none.
+    /// Sets the rights of a user by routing key of an exchange; returns whether there were none before.
     ///
     /// # Errors
-    /// There is no such user or vhost, or the exchange's name cannot be one.
+    /// There is no such user or vhost, or the name of the exchange is invalid.
     pub(crate) fn put_topic_permission(
         &mut self,
         (user, vhost, exchange): (&str, &str, &str),
@@ -160,10 +160,10 @@ impl Draft {
         Ok(self.objects.topic_permissions.insert(key, Arc::new(permission)).is_none())
     }
 
-    /// Takes the rights of a user by routing key away: of one exchange, or of all.
+    /// Deletes the rights of a user by routing key, of one exchange or of all.
     ///
     /// # Errors
-    /// There are none.
+    /// The user has no such rights.
     pub(crate) fn delete_topic_permissions(
         &mut self,
         user: &str,
@@ -183,10 +183,10 @@ impl Draft {
         Ok(())
     }
 
-    /// Sets what is told of a vhost; says whether the vhost is new, which then has a number.
+    /// Sets the description, tags and limits of a vhost; returns whether the vhost is new. A new vhost gets a number.
     ///
     /// # Errors
-    /// The name cannot be one, or there are as many as there may be.
+    /// The name is invalid, or there are too many vhosts.
     pub(crate) fn put_vhost(&mut self, name: &str, facts: VhostFacts) -> Result<bool, AccessError> {
         check_name("vhost", name)?;
         let known = self.objects.vhosts.get(name).map(|facts| facts.id);
@@ -207,7 +207,7 @@ impl Draft {
         Ok(known.is_none())
     }
 
-    /// Takes a vhost away with its policies and all permissions in it.
+    /// Deletes a vhost with its policies and all permissions in it.
     ///
     /// # Errors
     /// There is no such vhost.
@@ -217,7 +217,7 @@ impl Draft {
         self.changes.push(Change { table: Table::Vhosts, key, value: None });
         self.remove::<VhostFacts>(&[name]);
         self.forget_permissions(|_, vhost| vhost == name);
-        // The number of the vhost may be another's one day.
+        // A later vhost may reuse the number, so the rights of these users are compiled again.
         let at_home = self.objects.users.iter().filter(|(_, user)| user.vhost.as_deref() == Some(name));
         self.touched.extend(at_home.map(|(user, _)| user.clone()));
         let policies = self.objects.policies.keys().filter(|(_, vhost, _)| vhost == name);
@@ -227,10 +227,10 @@ impl Draft {
         Ok(())
     }
 
-    /// Sets a policy of a vhost; says whether it is new.
+    /// Sets a policy of a vhost; returns whether the policy is new.
     ///
     /// # Errors
-    /// There is no such vhost, the policy means nothing, or there are as many as there may be.
+    /// There is no such vhost, the policy is invalid, or the vhost has too many policies of this kind.
     pub(crate) fn put_policy(
         &mut self,
         (kind, vhost, name): (PolicyKind, &str, &str),
@@ -253,10 +253,10 @@ impl Draft {
         Ok(self.objects.policies.insert(key, Arc::new(SetPolicy { row, compiled })).is_none())
     }
 
-    /// Takes a policy away.
+    /// Deletes a policy.
     ///
     /// # Errors
-    /// There is none of this kind and name.
+    /// There is no policy of this kind and name.
     pub(crate) fn delete_policy(
         &mut self,
         kind: PolicyKind,
@@ -299,7 +299,7 @@ impl Draft {
     }
 
     fn put_row(&mut self, kind: &str, parts: &[&str], value: &impl Serialize) {
-        // Plain data with text for keys always has a form in JSON.
+        // Plain data with text keys always serializes to JSON.
         let value = serde_json::to_vec(value).unwrap_or_default();
         let key = row_key(kind, parts).into();
         self.changes.push(Change { table: Table::Objects, key, value: Some(value.into()) });
@@ -315,7 +315,7 @@ impl Draft {
     }
 }
 
-/// Hashes a password, and makes keys of SCRAM of it where they are wanted. `None` where the system has no random bytes.
+/// Hashes a password, with SCRAM keys if `makes_scram_keys`. `None` if the system has no random bytes.
 pub(super) fn hash(password: &[u8], makes_scram_keys: bool) -> Option<PasswordHash> {
     let hash = credentials::hash(password)?;
     match makes_scram_keys {
@@ -324,7 +324,7 @@ pub(super) fn hash(password: &[u8], makes_scram_keys: bool) -> Option<PasswordHa
     }
 }
 
-/// Refuses names that nobody could type or that are no value of their own in a key.
+/// Refuses names that are empty, too long, or have control characters: a zero byte ends each part of a row's key.
 fn check_name(kind: &str, name: &str) -> Result<(), AccessError> {
     if name.is_empty() || name.len() > OBJECT_NAME_BYTES_MAX || name.chars().any(char::is_control) {
         return Err(AccessError::Bad(format!(

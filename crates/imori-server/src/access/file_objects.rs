@@ -8,14 +8,14 @@ use super::refusal::AccessError;
 /// The users and vhosts of a definitions file.
 #[derive(Debug, Default, Clone)]
 pub(crate) struct FileObjects {
-    /// The file, as messages name it.
+    /// The name of the file in error messages.
     pub(crate) file: String,
     pub(crate) users: BTreeSet<String>,
     pub(crate) vhosts: BTreeSet<String>,
 }
 
 impl FileObjects {
-    /// Refuses a change of what belongs to the file, made by somebody else.
+    /// Refuses an operator's change of objects that belong to the file.
     pub(super) fn refuse(
         &self,
         before: &Objects,

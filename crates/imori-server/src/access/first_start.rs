@@ -1,4 +1,4 @@
-//! The user `admin`, whom the first start makes.
+//! The user `admin`, which the first start creates.
 
 use std::fmt;
 use std::fs;
@@ -11,11 +11,11 @@ use super::objects::{Permission, User};
 use super::refusal::AccessError;
 use crate::credentials::{PasswordHash, random_password, verify_for_start};
 
-/// A password that was made for `admin`, to be shown once.
+/// A generated password for `admin`, to be shown once.
 pub struct FirstPassword(String);
 
 impl FirstPassword {
-    /// The text, for the one who starts the broker alone.
+    /// The text, for the operator who starts the broker, and for no log.
     pub fn reveal(&self) -> &str {
         &self.0
     }
@@ -27,8 +27,8 @@ impl fmt::Debug for FirstPassword {
     }
 }
 
-/// Makes `admin` where no user was ever made, with the password of this file or one that is made and given back.
-/// Where the file is named, `admin` has its password after each start.
+/// Creates `admin` if there are no users, with the password in this file or a generated one, which is returned. If a
+/// file is given, `admin` has its password after every start.
 pub(crate) fn make_admin(
     access: &Access,
     password_file: Option<&Path>,
@@ -66,7 +66,7 @@ pub(crate) fn make_admin(
     changed.map(|()| made)
 }
 
-/// Reads the first line of a file that nobody but its owner may read (SECURITY OPS-03).
+/// Reads the first line of a file that only its owner may read (SECURITY OPS-03).
 fn read_secret(path: &Path) -> Result<String, AccessError> {
     let refuse = |error: io::Error| AccessError::Secret(path.to_owned(), error.to_string());
     let mode = fs::metadata(path).map_err(refuse)?.permissions().mode();

@@ -1,10 +1,10 @@
-//! Users by what they log in with instead of a name.
+//! Finds users by the credentials that replace a user name.
 
 use std::collections::HashMap;
 
 use super::objects::{Objects, User};
 
-/// Names of users by token, by key of NATS and by name in a certificate; users without keys of SCRAM.
+/// Names of users by token digest, NATS key and certificate name; the number of users without SCRAM keys.
 #[derive(Debug, Default, Clone)]
 pub(super) struct LoginIndex {
     tokens: HashMap<String, String>,
@@ -14,7 +14,7 @@ pub(super) struct LoginIndex {
 }
 
 impl LoginIndex {
-    /// The index of these users. Of two with the same key the first in the order of names has it.
+    /// Indexes these users. If two have the same key, the first by name gets it.
     pub(super) fn of(objects: &Objects) -> LoginIndex {
         let mut index = LoginIndex::default();
         let add = |map: &mut HashMap<String, String>, key: &String, name: &String| {
@@ -29,7 +29,7 @@ impl LoginIndex {
         index
     }
 
-    /// Tells whether all users have keys of SCRAM who log in as others do by it.
+    /// Tells whether no user lacks SCRAM keys, as [`lacks_scram_keys`] defines it.
     pub(super) fn all_have_scram_keys(&self) -> bool {
         self.without_scram_keys == 0
     }
@@ -39,7 +39,7 @@ impl LoginIndex {
         self.tokens.get(digest).map(String::as_str)
     }
 
-    /// The user of a public key of NATS.
+    /// The user of a NATS public key.
     pub(super) fn by_nkey(&self, key: &[u8]) -> Option<&str> {
         self.nkeys.get(str::from_utf8(key).ok()?).map(String::as_str)
     }
@@ -50,7 +50,7 @@ impl LoginIndex {
     }
 }
 
-/// Tells whether a client of the user can log in by SASL PLAIN, with a password or a token, and not by SCRAM.
+/// Tells whether the user can log in by SASL PLAIN, with a password or a token, but not by SCRAM.
 pub(super) fn lacks_scram_keys(user: &User) -> bool {
     user.password.as_ref().map_or(!user.tokens.is_empty(), |hash| hash.scram().is_none())
 }

@@ -20,58 +20,58 @@ use crate::credentials::{PasswordHash, ScramSecret};
 /// A user.
 #[derive(Debug, Default, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct User {
-    /// Absent for a user that logs in otherwise.
+    /// Absent for a user that logs in by other credentials.
     #[serde(flatten)]
     pub(crate) password: Option<PasswordHash>,
-    /// Roles towards the admin API; those that are not known mean nothing.
+    /// Roles for the admin API; unknown ones have no effect.
     #[serde(default)]
     pub(crate) tags: Vec<String>,
-    /// The vhost of a client whose protocol names none, as NATS clients; `/` where it is absent.
+    /// The vhost for clients whose protocol names none, such as NATS; `/` if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) vhost: Option<String>,
-    /// Public keys of NATS, `U…`, by which the user logs in.
+    /// NATS public keys, `U…`, by which the user logs in.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) nkeys: Vec<String>,
     /// Digests of the user's tokens.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) tokens: Vec<String>,
-    /// The name that a client certificate has to carry, where it is not the user's own.
+    /// The name that the user's client certificates carry, if it is not the user's own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) certificate: Option<String>,
-    /// Limits by RabbitMQ's names, `max-connections` and `max-channels`.
+    /// Limits, by RabbitMQ's names such as `max-connections` and `max-channels`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub(crate) limits: BTreeMap<String, i64>,
 }
 
 impl User {
-    /// The tags that mean something.
+    /// The known tags.
     pub(crate) fn tags(&self) -> Tags {
         self.tags.iter().filter_map(|tag| Tag::named(tag)).collect()
     }
 }
 
-/// A vhost and what is told of it.
+/// A vhost's number, description, tags and limits.
 #[derive(Debug, Default, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct VhostFacts {
-    /// The number by which queues know it; its own row has it.
+    /// The number by which queues refer to the vhost; stored in a row of its own.
     #[serde(skip)]
     pub(crate) id: u32,
     #[serde(default)]
     pub(crate) description: String,
     #[serde(default)]
     pub(crate) tags: Vec<String>,
-    /// Limits by RabbitMQ's names, `max-connections` and `max-queues`.
+    /// Limits, by RabbitMQ's names such as `max-connections` and `max-queues`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub(crate) limits: BTreeMap<String, i64>,
 }
 
-/// The rights of a user in a vhost, as RabbitMQ has them, and by subject as nats-server has them.
+/// The rights of a user in a vhost: RabbitMQ's, and nats-server's rights by subject.
 #[derive(Debug, Default, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Permission {
     pub(crate) configure: String,
     pub(crate) write: String,
     pub(crate) read: String,
-    /// Absent where subjects are not limited.
+    /// Absent if subjects are not limited.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) subjects: Option<SubjectLists>,
 }
@@ -88,7 +88,7 @@ pub(crate) struct SubjectLists {
     pub(crate) allow_responses: Option<ResponseLimits>,
 }
 
-/// Subjects that are allowed and denied; without a list all are allowed, none is denied.
+/// Allowed and denied subjects. Without a list, all are allowed and none is denied.
 #[derive(Debug, Default, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct SubjectList {
@@ -98,7 +98,7 @@ pub(crate) struct SubjectList {
     pub(crate) deny: Vec<String>,
 }
 
-/// How a user may answer messages with a reply subject. Zero is no limit.
+/// Limits on a user's answers to messages with a reply subject. Zero means no limit.
 #[derive(Debug, Default, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ResponseLimits {
@@ -122,7 +122,7 @@ impl Permission {
         Permission { configure: all(), write: all(), read: all(), subjects: None }
     }
 
-    /// These rights as the core has them.
+    /// Converts these rights to the core's type.
     pub(crate) fn grants<'a>(
         &self,
         topics: impl Iterator<Item = (&'a String, &'a TopicPermission)>,
@@ -151,7 +151,7 @@ impl Permission {
     }
 }
 
-/// A kind of object: its word in keys of rows.
+/// A kind of object, with its word in the keys of rows.
 pub(crate) trait Object: Serialize + DeserializeOwned {
     /// The first part of the keys.
     const KIND: &'static str;
@@ -173,7 +173,7 @@ impl Object for TopicPermission {
     const KIND: &'static str = "topic-permission";
 }
 
-/// The only part of the key of the row that has the [`ScramSecret`].
+/// The key of the row with the [`ScramSecret`]; it has no other parts.
 pub(super) const SCRAM_KIND: &str = "scram-secret";
 
 /// All objects. A clone shares them with its original.
@@ -192,8 +192,8 @@ pub(crate) struct Objects {
 }
 
 impl Objects {
-    /// Reads the rows of objects; those of vhosts have their numbers in a table of their own. A row that cannot be
-    /// read is told of and left out.
+    /// Reads the rows of objects; the numbers of vhosts come from another table. A row that cannot be read is logged
+    /// and left out.
     pub(crate) fn read(rows: &[(Vec<u8>, Vec<u8>)], vhosts: &[(Name, VhostId)]) -> Objects {
         let mut objects = Objects::default();
         for (name, id) in vhosts {
@@ -214,7 +214,7 @@ impl Objects {
             [SCRAM_KIND] => self.scram_secret = Some(serde_json::from_slice(value).ok()?),
             [User::KIND, name] => drop(self.users.insert(name.to_owned(), read(value)?)),
             [VhostFacts::KIND, name] => {
-                // Without its number it is one that was deleted.
+                // A vhost without a number was deleted.
                 if let Some(known) = self.vhosts.get_mut(name) {
                     let facts: Arc<VhostFacts> = read(value)?;
                     *known = Arc::new(VhostFacts { id: known.id, ..(*facts).clone() });
@@ -271,7 +271,7 @@ impl Objects {
         vhosts.into_iter().filter_map(of).collect()
     }
 
-    /// Takes in a vhost of which nothing is told but its name and number.
+    /// Adds a vhost of which only the name and number are known.
     pub(crate) fn add_vhost(&mut self, name: &Name, id: VhostId) {
         let facts = VhostFacts { id: id.0, ..VhostFacts::default() };
         self.vhosts.insert(String::from_utf8_lossy(name.as_bytes()).into_owned(), Arc::new(facts));

@@ -14,15 +14,15 @@ use crate::credentials::random_password;
 /// The name by which the operator logs in.
 pub(super) const OPERATOR: &str = "operator";
 
-/// Tells whether a name is the broker's own, so that no new user may have it.
+/// Tells whether a name is reserved for the broker, so that no new user may have it.
 pub(super) fn is_reserved(name: &str) -> bool {
     name == OPERATOR || authorize::is_reserved(name.as_bytes())
 }
 
-/// The file of the data folder that has the operator's password, for the life of the process.
+/// The file in the data folder with the operator's password, which is valid until the process ends.
 const FILE: &str = "operator.secret";
 
-/// Makes a password for the operator and writes it into the data folder, where only its owner can read it.
+/// Generates a password for the operator and writes it into the data folder, where only its owner can read it.
 pub(crate) fn make_operator(folder: &Path) -> Result<String, AccessError> {
     let password = random_password().ok_or(AccessError::NoRandomness)?;
     let path = folder.join(FILE);
@@ -31,7 +31,7 @@ pub(crate) fn make_operator(folder: &Path) -> Result<String, AccessError> {
 }
 
 fn write(path: &Path, password: &str) -> io::Result<()> {
-    // One that was there may be open to others, or a link to elsewhere.
+    // An existing file may be readable by others, or be a link to another place.
     match fs::remove_file(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
         _ => {}

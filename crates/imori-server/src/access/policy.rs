@@ -1,4 +1,4 @@
-//! Policies as an operator sets them: JSON that is checked as RabbitMQ checks it, and compiled for the core.
+//! Policies as JSON, checked as RabbitMQ checks them, and compiled for the core.
 
 use std::sync::Arc;
 
@@ -13,17 +13,17 @@ use super::refusal::AccessError;
 use crate::json_value::value_of;
 use crate::limits::POLICY_DEFINITION_BYTES_MAX;
 
-/// Whose policy it is.
+/// The kind of a policy, by the user who sets it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum PolicyKind {
-    /// One of those who manage a vhost.
+    /// Set by a manager of the vhost.
     Policy,
-    /// One of those who run the broker, which limits what the others may set.
+    /// Set by an operator of the broker, to limit what policies may set.
     Operator,
 }
 
 impl PolicyKind {
-    /// The word in keys of rows.
+    /// The word in the keys of rows.
     pub(super) fn row_kind(self) -> &'static str {
         match self {
             PolicyKind::Policy => "policy",
@@ -31,7 +31,7 @@ impl PolicyKind {
         }
     }
 
-    /// The word in sentences.
+    /// The word in error messages.
     pub(crate) fn word(self) -> &'static str {
         match self {
             PolicyKind::Policy => "policy",
@@ -40,7 +40,7 @@ impl PolicyKind {
     }
 }
 
-/// A policy as it is written.
+/// A policy in its JSON form.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct PolicyRow {
     pub(crate) pattern: String,
@@ -50,7 +50,7 @@ pub(crate) struct PolicyRow {
     pub(crate) definition: Map<String, Value>,
 }
 
-/// A policy as it is written, and compiled.
+/// A policy in its JSON form, and compiled.
 #[derive(Debug)]
 pub(crate) struct SetPolicy {
     pub(crate) row: PolicyRow,
@@ -58,10 +58,10 @@ pub(crate) struct SetPolicy {
 }
 
 impl PolicyRow {
-    /// Checks the fields of a request or of a document. Without a priority it is 0, without `apply-to` it is for all.
+    /// Checks the fields of a request or document. `priority` defaults to 0, `apply-to` to `all`.
     ///
     /// # Errors
-    /// A field is absent or is none of its kind.
+    /// A field is missing or has the wrong type.
     pub(crate) fn read(fields: &Map<String, Value>) -> Result<PolicyRow, AccessError> {
         let field = |name: &str| fields.get(name).filter(|value| !value.is_null());
         let missing = |name: &str| AccessError::bad(format_args!("`{name}` is missing"));
@@ -81,10 +81,10 @@ impl PolicyRow {
         Ok(PolicyRow { pattern, apply_to, priority, definition: definition.clone() })
     }
 
-    /// Compiles it.
+    /// Compiles the policy for the core.
     ///
     /// # Errors
-    /// A value that RabbitMQ would refuse too, or one that is too large.
+    /// A value is one that RabbitMQ would refuse too, or is too large.
     pub(crate) fn compile(&self, kind: PolicyKind, name: &str) -> Result<Arc<Policy>, AccessError> {
         let of =
             |text: String| AccessError::Bad(format!("{} `{}`: {text}", kind.word(), name.escape_debug()));
@@ -95,7 +95,7 @@ impl PolicyRow {
         policy.map(Arc::new).map_err(|error| of(error.to_string()))
     }
 
-    /// The keys that RabbitMQ knows and that mean nothing here.
+    /// The keys that RabbitMQ knows but that have no effect here.
     pub(crate) fn without_effect(&self) -> Vec<&str> {
         let is_noted = |name: &&str| find(name).is_some_and(|key| !key.has_effect(name));
         self.definition.keys().map(String::as_str).filter(is_noted).collect()
@@ -103,7 +103,7 @@ impl PolicyRow {
 }
 
 impl SetPolicy {
-    /// The policy and the operator policy of an object as one definition, as RabbitMQ merges them.
+    /// Merges the policy and the operator policy of an object into one definition, as RabbitMQ does.
     pub(crate) fn merged(policy: Option<&SetPolicy>, operator: Option<&SetPolicy>) -> Map<String, Value> {
         let definition =
             |set: Option<&SetPolicy>| set.map(|set| set.row.definition.clone()).unwrap_or_default();
@@ -119,7 +119,7 @@ impl SetPolicy {
     }
 }
 
-/// The lower of two limits; of other values the operator's.
+/// The lower of two limits; for other values the operator's.
 fn lower(key: &str, own: &Value, operators: &Value) -> Value {
     let (Some(one), Some(other)) = (own.as_i64(), operators.as_i64()) else { return operators.clone() };
     let is_unlimited = |value: i64| key == "delivery-limit" && value < 0;
@@ -147,7 +147,7 @@ fn applies_to(word: &str) -> Result<AppliesTo, String> {
     })
 }
 
-/// Reads a definition. Each value was checked by its key before it is taken.
+/// Reads a definition, after checking each value by its key.
 fn settings(kind: PolicyKind, definition: &Map<String, Value>) -> Result<PolicySettings, String> {
     if definition.is_empty() {
         return Err(String::from("`definition` is empty; write `{\"max-length\": 1000}`"));
@@ -173,7 +173,7 @@ fn settings(kind: PolicyKind, definition: &Map<String, Value>) -> Result<PolicyS
             (None, Taken::Text(exchange)) if name == ALTERNATE_EXCHANGE => {
                 settings.alternate_exchange = Some(Name::new(exchange));
             }
-            // The others have no effect.
+            // The other keys have no effect.
             (None, _) => {}
         }
     }

@@ -1,18 +1,18 @@
-//! The keys of policies that RabbitMQ knows and that no argument of a queue has.
+//! Policy keys, including RabbitMQ's keys that no queue argument has.
 
 use imori_core::arguments::{PolicyKey, Takes, find_policy_key};
 
-/// A key of a policy, and the values that it takes.
+/// A policy key, and the values that it takes.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Key {
     pub(super) takes: Takes,
     /// Operator policies may have it too.
     pub(super) is_limit: bool,
-    /// The effect of a key that an argument of a queue has.
+    /// The queue argument's key and its effect; `None` if no queue argument has this key.
     pub(super) argument: Option<&'static PolicyKey>,
 }
 
-/// The key of the exchange for what no binding takes.
+/// The key that names the exchange for messages that match no binding.
 pub(super) const ALTERNATE_EXCHANGE: &str = "alternate-exchange";
 
 /// Finds the key of this name.
@@ -31,7 +31,7 @@ impl Key {
     }
 }
 
-/// Name, values, and whether operator policies may have it.
+/// The keys that no queue argument has: name, values, and whether operator policies may have them.
 const KEYS: [(&str, Takes, bool); 15] = [
     (ALTERNATE_EXCHANGE, Takes::Name, false),
     ("target-group-size", Takes::Whole { min: 1, max: i64::MAX }, true),

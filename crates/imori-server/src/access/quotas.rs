@@ -1,4 +1,4 @@
-//! The limits of users and vhosts, as they are asked for while the broker works.
+//! The limits of users and vhosts, parsed for look-ups while the broker works.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -9,13 +9,13 @@ use imori_core::name::Name;
 use super::objects::Objects;
 use crate::quotas::Rate;
 
-/// The names of limits of vhosts: the first two as in RabbitMQ, which has no others.
+/// The names of vhost limits. RabbitMQ has only the first two.
 pub(crate) const VHOST_LIMITS: [&str; 5] = [CONNECTIONS, QUEUES, BYTES, RATE, BYTE_RATE];
 
-/// The names of limits of users: the first two as in RabbitMQ, which has no others.
+/// The names of user limits. RabbitMQ has only the first two.
 pub(crate) const USER_LIMITS: [&str; 4] = [CONNECTIONS, CHANNELS, RATE, BYTE_RATE];
 
-/// Connections at the same time.
+/// Simultaneous connections.
 pub(crate) const CONNECTIONS: &str = "max-connections";
 
 /// Queues of a vhost.
@@ -27,10 +27,10 @@ pub(crate) const CHANNELS: &str = "max-channels";
 /// Bytes of the bodies in the queues of a vhost.
 pub(crate) const BYTES: &str = "max-bytes";
 
-/// Messages that are published a second.
+/// Messages published per second.
 pub(crate) const RATE: &str = "max-publish-rate";
 
-/// Bytes that are published a second, headers and bodies together.
+/// Bytes published per second, headers and bodies together.
 pub(crate) const BYTE_RATE: &str = "max-publish-byte-rate";
 
 /// The limits of a vhost or a user; `None` is no limit.
@@ -39,14 +39,14 @@ pub(crate) struct Quota {
     pub(crate) connections_max: Option<usize>,
     /// Queues of a vhost, or channels of a user.
     pub(crate) parts_max: Option<usize>,
-    /// Bytes that the messages of a vhost may have.
+    /// Bytes of the bodies in a vhost's queues.
     pub(crate) bytes_max: Option<u64>,
     pub(crate) rate: Option<Arc<Rate>>,
 }
 
 impl Quota {
-    /// Reads limits, of which one below zero is none, as in RabbitMQ; `parts` is the name of that which only one kind of
-    /// object has. What is used of a rate that stays is kept.
+    /// Reads limits; a negative one is no limit, as in RabbitMQ. `parts` is the name of the limit for `parts_max`. A
+    /// rate that has not changed keeps its usage. `None` if nothing is limited.
     fn read(limits: &BTreeMap<String, i64>, parts: &str, before: Option<&Quota>) -> Option<Quota> {
         let limit = |name| limits.get(name).and_then(|max| u64::try_from(*max).ok());
         let count = |name| limit(name).map(|max| usize::try_from(max).unwrap_or(usize::MAX));
@@ -66,7 +66,7 @@ impl Quota {
     }
 }
 
-/// All limits. Who has none is absent.
+/// All limits; users and vhosts without any are absent.
 #[derive(Debug, Default, Clone)]
 pub(super) struct Quotas {
     users: HashMap<Name, Quota>,
@@ -74,7 +74,7 @@ pub(super) struct Quotas {
 }
 
 impl Quotas {
-    /// The limits that objects have, in place of those before.
+    /// The limits of these objects; rates that have not changed keep their usage in `before`.
     pub(super) fn of(objects: &Objects, before: &Quotas) -> Quotas {
         let users = objects.users.iter().filter_map(|(name, user)| {
             let name = Name::from(name.as_str());
@@ -96,12 +96,12 @@ impl Quotas {
         self.vhosts.get(&vhost).cloned().unwrap_or_default()
     }
 
-    /// How many users and vhosts have a limit on what is published a second.
+    /// Number of users and vhosts with a limit on the publish rate.
     pub(super) fn rates(&self) -> usize {
         self.users.values().chain(self.vhosts.values()).filter(|quota| quota.rate.is_some()).count()
     }
 
-    /// The bytes that messages may have, of each vhost with such a limit.
+    /// The limit on message bytes, for each vhost that has one.
     pub(super) fn bytes(&self) -> HashMap<VhostId, u64> {
         self.vhosts.iter().filter_map(|(vhost, quota)| Some((*vhost, quota.bytes_max?))).collect()
     }

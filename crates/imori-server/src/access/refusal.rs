@@ -1,25 +1,25 @@
-//! Why a change of what an operator sets was refused.
+//! The reasons for which a change of objects is refused.
 
 use std::fmt;
 use std::path::PathBuf;
 
-/// Why a change was refused. Nothing was changed.
+/// The reason for refusing a change. Nothing was changed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum AccessError {
     /// There is no such object: its kind and name.
     Missing(&'static str, String),
-    /// The request contradicts itself or what is there; the sentence says how to mend it.
+    /// The request contradicts itself or existing objects; the sentence says how to fix it.
     Bad(String),
-    /// The system gives no random bytes for a password.
+    /// The system has no random bytes for a password.
     NoRandomness,
-    /// The file with a secret cannot be taken, and why.
+    /// The file with a secret cannot be used, and the reason.
     Secret(PathBuf, String),
-    /// The disk has no room for it, or the broker has come to its end.
+    /// The change cannot be made durable: the disk has no room, or the broker is stopping.
     NotKept,
 }
 
 impl AccessError {
-    /// A refusal in these words.
+    /// An [`AccessError::Bad`] with this sentence.
     pub(crate) fn bad(reason: impl fmt::Display) -> AccessError {
         AccessError::Bad(reason.to_string())
     }

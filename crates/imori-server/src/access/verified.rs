@@ -1,4 +1,4 @@
-//! Logins that were right a moment ago, so that a client that comes again costs no slow hash.
+//! Remembers recently verified passwords, so that another login of the client needs no slow hash.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -10,28 +10,28 @@ use sha2::{Digest as _, Sha256};
 use crate::limits::VERIFIED_MAX;
 use crate::slots::unpoisoned;
 
-/// For each user the last password that was right, as a digest under a key of this process, and when it was checked.
+/// For each user, the last correct password as a digest under a key of this process, and when it was checked.
 pub(super) struct Verified {
     key: [u8; 32],
     digests: Mutex<HashMap<String, ([u8; 32], Instant)>>,
 }
 
 impl fmt::Debug for Verified {
-    /// Nothing of it gets into a log.
+    /// Keeps the key and the digests out of logs.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Verified").finish_non_exhaustive()
     }
 }
 
 impl Verified {
-    /// Nobody yet. Without random bytes of the system nobody is ever remembered.
+    /// Remembers no password yet. `None` if the system has no random bytes; then none is ever remembered.
     pub(super) fn new() -> Option<Verified> {
         let mut key = [0; 32];
         getrandom::fill(&mut key).ok()?;
         Some(Verified { key, digests: Mutex::default() })
     }
 
-    /// Says whether this password of the user was checked and right in the last hour, and has not been changed since.
+    /// Tells whether this password of the user was correct within the last hour, and has not been changed since.
     pub(super) fn has(&self, user: &str, password: &[u8], now: Instant) -> bool {
         let digest = self.digest(user, password);
         let mut digests = unpoisoned(self.digests.lock());
@@ -40,17 +40,17 @@ impl Verified {
             digests.remove(user);
             return false;
         }
-        // The digests are unpredictable without the key, so that the time of the comparison tells nothing.
+        // The digests are unpredictable without the key, so the time of the comparison reveals nothing.
         known == digest
     }
 
-    /// Remembers a right password.
+    /// Remembers a correct password.
     pub(super) fn note(&self, user: &str, password: &[u8], now: Instant) {
         let digest = self.digest(user, password);
         unpoisoned(self.digests.lock()).insert(user.to_owned(), (digest, now));
     }
 
-    /// Forgets a user, who is gone or has changed.
+    /// Forgets a user that was changed or deleted.
     pub(super) fn forget(&self, user: &str) {
         unpoisoned(self.digests.lock()).remove(user);
     }

@@ -8,7 +8,7 @@ fn row(fields: Value) -> Result<PolicyRow, String> {
     PolicyRow::read(&fields).map_err(|error| error.to_string())
 }
 
-/// The sentence with which a policy is refused; empty where it is not.
+/// The error of a refused policy; empty if it is accepted.
 fn refusal(kind: PolicyKind, fields: Value) -> String {
     let compiled = row(fields).and_then(|row| row.compile(kind, "p").map_err(|error| error.to_string()));
     compiled.err().unwrap_or_default()
@@ -35,7 +35,7 @@ fn values_are_checked_by_their_keys() {
         (json!({"ha-mode": "all", "queue-mode": "lazy"}), ""),
         (json!({"queue-mode": "eager"}), "`queue-mode` is"),
         (json!({"max-lenght": 1}), "`max-lenght` is no key of a policy"),
-        // Greek letters that look like others.
+        // A Greek letter that looks like a Latin one.
         (json!({"max-lengτh": 1}), "is no key of a policy"),
         (json!({"MAX-LENGTH": 1}), "is no key of a policy"),
         (json!({}), "`definition` is empty"),
