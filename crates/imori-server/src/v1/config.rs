@@ -1,4 +1,4 @@
-//! `/v1/config`: the configuration in force, and reading it again.
+//! `/v1/config`: shows and reloads the configuration.
 
 use std::sync::Arc;
 
@@ -23,15 +23,15 @@ pub(super) struct Configuration {
 /// A key of the configuration.
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct Key {
-    /// Section and key, with a dot between them.
+    /// Section and key, separated by a dot.
     key: String,
     /// The value as TOML writes it.
     value: String,
-    /// When a reload takes another value over: `at-once`, `new-connections` or `restart`.
+    /// When a new value takes effect after a reload: `at-once`, `new-connections` or `restart`.
     reload: &'static str,
 }
 
-/// Every key with its value, and when a reload takes another one over.
+/// Lists every key with its value, and when a new value takes effect after a reload.
 #[utoipa::path(
     get, path = "/v1/config", tag = "config",
     responses((status = 200, body = Configuration)),
@@ -41,23 +41,23 @@ pub(super) async fn show(State(broker): Broker) -> Answer<Configuration> {
     Ok(Json(Configuration { keys: in_force(&broker).into_iter().map(shown).collect() }))
 }
 
-/// Results of a reload.
+/// The result of a reload.
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct Reloaded {
-    /// Changes that were taken over.
+    /// Changes that took effect.
     taken_over: Vec<Change>,
-    /// Changes that wait for a restart.
+    /// Changes that need a restart.
     waiting: Vec<Change>,
 }
 
-/// A key that has another value now.
+/// A key whose value changed.
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct Change {
-    /// Section and key, with a dot between them.
+    /// Section and key, separated by a dot.
     key: String,
-    /// The value before, as TOML writes it.
+    /// The old value, as TOML writes it.
     from: String,
-    /// The value now.
+    /// The new value, as TOML writes it.
     to: String,
 }
 
@@ -67,8 +67,7 @@ impl Change {
     }
 }
 
-/// Reads the configuration again. One that is wrong changes nothing, and the problem says what is wrong, by file and
-/// line.
+/// Reloads the configuration. An invalid one changes nothing, and the problem says what is wrong, by file and line.
 #[utoipa::path(
     post, path = "/v1/config/reload", tag = "config",
     responses((status = 200, body = Reloaded)),

@@ -1,4 +1,4 @@
-//! `/v1/connections`, `/v1/sessions` and `/v1/consumers`: who is there, and the end that an operator makes.
+//! `/v1/connections`, `/v1/sessions` and `/v1/consumers`: lists clients, and closes connections and consumers.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -27,15 +27,15 @@ use crate::requests::operation_error::OperationError;
 type Broker = State<Arc<Administered>>;
 type User = Extension<Identity>;
 
-/// The reason that a client is told where the operator gives none.
+/// The default reason sent to the client.
 const CLOSED: &str = "closed by an operator";
 
 /// A client's connection.
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct Connection {
-    /// The addresses of both its ends.
+    /// The addresses of both ends.
     name: String,
-    /// The name that the client gives itself.
+    /// The name that the client chose for the connection.
     client_name: Option<String>,
     protocol: String,
     user: String,
@@ -48,18 +48,18 @@ pub(super) struct Connection {
     /// The broker's address.
     #[schema(value_type = String)]
     local: SocketAddr,
-    /// When it began, in milliseconds since the UNIX epoch.
+    /// Start time, in milliseconds since the UNIX epoch.
     connected_at: u64,
     sessions: usize,
     received_bytes: u64,
     sent_bytes: u64,
-    /// Bytes that wait for the client to read.
+    /// Bytes queued for the client and not yet sent.
     unsent_bytes: usize,
-    /// The container of a client of AMQP 1.0.
+    /// The container id of an AMQP 1.0 client.
     container_id: Option<String>,
-    /// Seconds between heart-beats, or without a frame in AMQP 1.0, that the client agreed to.
+    /// Negotiated heart-beat interval in seconds; in AMQP 1.0, the idle time-out.
     heartbeat_s: Option<u16>,
-    /// Everything that the client tells of itself.
+    /// Properties that the client sent about itself.
     client_properties: Map<String, Value>,
 }
 
@@ -90,7 +90,7 @@ impl Connection {
     }
 }
 
-/// Your connections, or all for one who monitors.
+/// Lists your connections, or all connections if you may monitor the broker.
 #[utoipa::path(
     get, path = "/v1/connections", tag = "connections",
     params(PageQuery),
@@ -122,12 +122,12 @@ pub(super) async fn show(
     Ok(Json(found.ok_or(OperationError::Missing("connection", name))?))
 }
 
-/// The reason of an end.
+/// Options of a close.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
 pub(super) struct CloseQuery {
-    /// The reason that the client is told.
+    /// The reason sent to the client.
     #[serde(default)]
     reason: Option<String>,
 }
@@ -138,7 +138,7 @@ impl CloseQuery {
     }
 }
 
-/// Closes a connection; its client is told the reason.
+/// Closes a connection and sends its client the reason.
 #[utoipa::path(
     delete, path = "/v1/connections/{name}", tag = "connections",
     params(("name" = String, Path), CloseQuery),
@@ -154,21 +154,21 @@ pub(super) async fn close(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// A session of a connection: a channel of AMQP.
+/// A session of a connection; AMQP 0-9-1 calls it a channel.
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct Session {
     connection: String,
-    /// Its number in the connection.
+    /// The session's number in its connection.
     number: u16,
     user: String,
     vhost: Option<String>,
-    /// Consumers and subscriptions.
+    /// Number of consumers and subscriptions.
     consumers: usize,
-    /// Deliveries that are not settled.
+    /// Number of unsettled deliveries.
     unsettled: usize,
-    /// Unsettled deliveries that it may have, if that is limited.
+    /// Maximum number of unsettled deliveries, if limited.
     unsettled_max: Option<u32>,
-    /// Deliveries that it had.
+    /// Number of deliveries so far.
     delivered: u64,
 }
 
@@ -188,7 +188,7 @@ impl From<SessionFacts> for Session {
     }
 }
 
-/// The sessions that your clients opened, or those of all for one who monitors.
+/// Lists the sessions of your connections, or of all connections if you may monitor the broker.
 #[utoipa::path(
     get, path = "/v1/sessions", tag = "connections",
     params(PageQuery),
@@ -207,14 +207,14 @@ pub(super) async fn sessions(
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct Consumer {
     connection: String,
-    /// Its number in the connection, by which it is closed.
+    /// Identifies the consumer in its connection; a request to end the consumer names it.
     id: String,
     user: String,
     queue: String,
     vhost: String,
-    /// The number of its session.
+    /// The number of the consumer's session.
     session: u16,
-    /// The consumer settles what it gets.
+    /// Whether the consumer settles its deliveries.
     settles: bool,
 }
 
@@ -232,7 +232,8 @@ impl From<ConsumerFacts> for Consumer {
     }
 }
 
-/// The consumers of your clients, or those of all for one who monitors; `name` is a part of the queue's name.
+/// Lists the consumers of your connections, or of all connections if you may monitor the broker; `name` matches a part
+/// of the queue's name.
 #[utoipa::path(
     get, path = "/v1/consumers", tag = "connections",
     params(PageQuery),
@@ -247,8 +248,7 @@ pub(super) async fn consumers(
     page(query, rows, |row| Some(row.queue.clone()), |row| Some(row.clone().into())).await
 }
 
-/// Ends a consumer: its client is told that it is cancelled, in a protocol that can say so; otherwise its connection
-/// ends.
+/// Ends a consumer. The client is told of the cancellation if its protocol can say so; otherwise its connection ends.
 #[utoipa::path(
     delete, path = "/v1/consumers/{connection}/{id}", tag = "connections",
     params(("connection" = String, Path), ("id" = String, Path), CloseQuery),

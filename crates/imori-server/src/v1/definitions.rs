@@ -1,4 +1,4 @@
-//! `/v1/definitions/recover`: users are let in again after the definitions were lost.
+//! `/v1/definitions/recover`: lets users log in again after the definitions were lost.
 
 use std::sync::Arc;
 
@@ -16,25 +16,25 @@ use crate::requests::administered::Administered;
 use crate::requests::import::Import;
 use crate::requests::operation_error::OperationError;
 
-/// How lost definitions are recovered.
+/// Options of a recovery of lost definitions.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Recovery {
-    /// A document of definitions, as `/api/definitions` gives it, to take over first. Without one the broker goes on
+    /// A definitions document, as `/api/definitions` returns it, to import first. Without one, the broker continues
     /// with the definitions that are left.
     definitions: Option<Map<String, Value>>,
 }
 
-/// Results of a recovery.
+/// The result of a recovery.
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct Recovered {
-    /// Parts of the document that mean nothing here.
+    /// Parts of the document that have no meaning in this broker and were left out.
     left_out: Vec<String>,
-    /// The password of the user `admin`, which was made as no user was left.
+    /// The password of the user `admin`, if no user was left and `admin` was created.
     admin_password: Option<String>,
 }
 
-/// Ends the time in which only the local operator may log in, as definitions were lost.
+/// Lets users log in again after definitions were lost; until then only the local operator may.
 #[utoipa::path(
     post, path = "/v1/definitions/recover", tag = "broker",
     request_body = Recovery,
@@ -47,7 +47,7 @@ pub(super) async fn recover(
 ) -> Answer<Recovered> {
     let document = definitions.map(|document| Import::read(document, None)).transpose();
     let document = document.map_err(|error| Problem::from(OperationError::from(error)))?;
-    // To its end, also where the client goes before its answer.
+    // The recovery runs to its end even if the client disconnects first.
     let recovering = async move { take_over::recover(&broker, &identity, document).await };
     let recovered = tokio::spawn(recovering).await.unwrap_or(Err(OperationError::Ended))?;
     let admin_password = recovered.first_password.map(|password| password.reveal().to_owned());

@@ -1,4 +1,4 @@
-//! The OpenAPI document of `/v1`: what it says of the API as a whole, and of refusals, which are alike everywhere.
+//! The OpenAPI document of `/v1`: its general part, and the refusals that all paths share.
 
 use utoipa::OpenApi as _;
 use utoipa::openapi::path::Operation;
@@ -7,7 +7,7 @@ use utoipa::openapi::{ComponentsBuilder, Content, OpenApi, PathItem, Ref, RefOr,
 
 use super::problem::{PROBLEM_TYPE, Problem};
 
-/// The admin API of the Imori message broker. Each path asks for a login: a user and password, or a token.
+/// The admin API of the Imori message broker. Each path requires a login: a user and password, or a token.
 #[derive(utoipa::OpenApi)]
 #[openapi(
     info(title = "Imori", license(name = "Apache-2.0")),
@@ -24,7 +24,7 @@ use super::problem::{PROBLEM_TYPE, Problem};
 )]
 struct Head;
 
-/// Statuses of refusals, and what each means.
+/// Status, name and meaning of each refusal.
 const REFUSALS: [(&str, &str, &str); 8] = [
     ("400", "BadRequest", "the request contradicts itself or cannot be read"),
     ("401", "Unauthorized", "there was no login, or it was refused"),
@@ -59,7 +59,7 @@ pub(super) fn head() -> OpenApi {
     document
 }
 
-/// Adds to each path how it refuses.
+/// Adds the refusals to each operation of each path.
 pub(super) fn with_refusals(mut document: OpenApi) -> OpenApi {
     for item in document.paths.paths.values_mut() {
         for operation in operations(item) {

@@ -1,4 +1,4 @@
-//! `/v1/events`: what happens, as it happens, by server-sent events.
+//! `/v1/events`: a live stream of the broker's events, as server-sent events.
 
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -25,26 +25,26 @@ use crate::requests::administered::Administered;
 use crate::shared::Shared;
 use crate::stall::happenings::Heard;
 
-/// The beginnings of the kinds that there are.
+/// The known kinds of events, up to the dot.
 const KINDS: [&str; 8] =
     ["connection", "login", "queue", "exchange", "binding", "messages", "object", "stall"];
 
-/// Which events to hear.
+/// Selects the events to stream.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
 pub(super) struct EventQuery {
-    /// Kinds, or the parts of them before the dot, with commas between: `queue,login.refused`. All without it.
+    /// Kinds, or their parts before the dot, separated by commas: `queue,login.refused`. All kinds if absent.
     #[serde(default)]
     kinds: Option<String>,
-    /// Begin with the oldest event that is known, and not with the next one.
+    /// Begin with the oldest event still kept, not with the next one.
     #[serde(default)]
     replay: bool,
 }
 
-/// Events as they happen: a stream of server-sent events, each with its kind as `event`, a number as `id` and a JSON
-/// object as `data`. It ends after a while, and a reader that comes back with `Last-Event-ID` misses nothing that is
-/// still known. A reader that is too slow gets `lost` with how many it missed.
+/// Streams events as server-sent events, each with its kind as `event`, a number as `id` and a JSON object as `data`.
+/// The stream ends after a while; a reader that reconnects with `Last-Event-ID` misses no event that is still kept. A
+/// reader that is too slow gets the event `lost` with the number of events it missed.
 #[utoipa::path(
     get,
     path = "/v1/events",
@@ -65,7 +65,7 @@ pub(super) async fn follow(
         Some((run, number)) if run == boot.to_string() => {
             number.parse::<u64>().map_or(count, |last| last + 1)
         }
-        // The broker was started anew meanwhile: all of this run is new to the reader.
+        // The broker restarted since then, so every event of this run is new to the reader.
         Some(_) => 0,
         None if query.replay => 0,
         None => count,
@@ -77,7 +77,7 @@ pub(super) async fn follow(
     Ok((head, Body::new(Streamed(written))).into_response())
 }
 
-/// The kinds that a reader wants; none for all.
+/// The kinds that a reader wants; empty for all.
 struct Kinds(Vec<String>);
 
 impl Kinds {
@@ -101,19 +101,19 @@ impl Kinds {
     }
 }
 
-/// Somebody who follows what happens.
+/// A reader of the stream, and its position.
 struct Reader {
     shared: Arc<Shared>,
-    /// When the broker was started, as a part of each number.
+    /// Start time of the broker in milliseconds since the UNIX epoch; the first part of each event's `id`.
     boot: u64,
-    /// The number of the next happening.
+    /// The number of the next event.
     next: u64,
     kinds: Kinds,
 }
 
 impl Reader {
-    /// Writes what happens until the reader has gone, or for so long as a stream lasts. One that does not read makes this
-    /// wait, and nobody else.
+    /// Writes events until the reader disconnects or the stream reaches its maximum age. A reader that does not read
+    /// blocks only this task.
     async fn run(mut self, parts: mpsc::Sender<Bytes>) {
         let end = Instant::now() + EVENTS_LIFE_MAX;
         let mut count = self.shared.happenings.follow();
@@ -135,7 +135,7 @@ impl Reader {
                 Ok(Ok(_)) => {}
                 Ok(Err(_)) => return,
                 Err(_) if quiet_until >= end => return,
-                // A reader that has gone is noticed, and proxies keep the stream open.
+                // This write fails if the reader is gone, and it keeps proxies from closing the stream.
                 Err(_) => text.push_str(": quiet\n\n"),
             }
             if Instant::now() >= end {
@@ -159,7 +159,7 @@ impl Reader {
     }
 }
 
-/// A body that is written as its parts come.
+/// A response body that is written part by part, as events arrive.
 struct Streamed(mpsc::Receiver<Bytes>);
 
 impl HttpBody for Streamed {

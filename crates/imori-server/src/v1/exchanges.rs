@@ -26,7 +26,7 @@ type User = Extension<Identity>;
 /// An exchange.
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct Exchange {
-    /// Empty for the default one, which paths name `amq.default`.
+    /// Empty for the default exchange, which paths name `amq.default`.
     name: String,
     vhost: String,
     /// `direct`, `fanout`, `topic`, `headers` or `x-delayed-message`.
@@ -53,7 +53,7 @@ impl From<ExchangeFacts> for Exchange {
     }
 }
 
-/// The exchanges of all vhosts that you may see.
+/// Lists the exchanges of all vhosts that you may see.
 #[utoipa::path(
     get, path = "/v1/exchanges", tag = "exchanges",
     params(PageQuery),
@@ -68,7 +68,7 @@ pub(super) async fn list_all(
     answer_page(&broker, query, &vhosts).await
 }
 
-/// The exchanges of a vhost.
+/// Lists the exchanges of a vhost.
 #[utoipa::path(
     get, path = "/v1/exchanges/{vhost}", tag = "exchanges",
     params(("vhost" = String, Path), PageQuery),
@@ -107,7 +107,7 @@ fn exchange_name(name: String) -> String {
     if name == DEFAULT_EXCHANGE { String::new() } else { name }
 }
 
-/// One exchange; `amq.default` names the default one.
+/// Shows one exchange; `amq.default` names the default exchange.
 #[utoipa::path(
     get, path = "/v1/exchanges/{vhost}/{name}", tag = "exchanges",
     params(("vhost" = String, Path), ("name" = String, Path)),
@@ -126,7 +126,7 @@ pub(super) async fn show(
     Ok(Json(ExchangeFacts::of(&broker, operator.vhost, found).into()))
 }
 
-/// The properties of an exchange that is declared.
+/// The properties of an exchange to declare.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct NewExchange {
@@ -154,7 +154,7 @@ fn yes() -> bool {
     true
 }
 
-/// Declares an exchange. One that is there has to be equal.
+/// Declares an exchange. An existing exchange must have the same properties.
 #[utoipa::path(
     put, path = "/v1/exchanges/{vhost}/{name}", tag = "exchanges",
     params(("vhost" = String, Path), ("name" = String, Path)),
@@ -179,12 +179,12 @@ pub(super) async fn put(
     Ok(made(operator.declare(Declaration::Exchange(declaration)).await?))
 }
 
-/// A condition of a deletion.
+/// Conditions of a deletion.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
 pub(super) struct DeleteQuery {
-    /// Only if nothing is bound to it.
+    /// Delete the exchange only if nothing is bound to it.
     #[serde(default)]
     if_unused: bool,
 }
@@ -206,7 +206,7 @@ pub(super) async fn delete(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// Whether a binding leads to a queue or to an exchange.
+/// The kind of a binding's destination.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 enum DestinationKind {
@@ -220,10 +220,10 @@ enum DestinationKind {
 pub(super) struct Binding {
     /// The exchange that messages come from.
     source: String,
-    /// The queue or exchange that they go to.
+    /// The queue or exchange that messages go to.
     destination: String,
     destination_type: DestinationKind,
-    /// The routing key, or its pattern.
+    /// The routing key, or a pattern of routing keys.
     #[serde(default)]
     routing_key: String,
     #[serde(default)]
@@ -250,26 +250,26 @@ impl From<BindingFacts> for ListedBinding {
     }
 }
 
-/// Which bindings to list.
+/// Selects the bindings to list.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
 pub(super) struct BindingQuery {
-    /// The number of the page, from 1.
+    /// Page number, from 1.
     #[param(minimum = 1, default = 1)]
     page: Option<usize>,
-    /// How many rows a page has.
+    /// Rows per page.
     #[param(minimum = 1, maximum = 500, default = 100)]
     page_size: Option<usize>,
-    /// A part of the exchange's name, in capitals or not.
+    /// A part of the exchange's name; case does not matter.
     name: Option<String>,
     /// The exchange that messages come from.
     source: Option<String>,
-    /// The queue or exchange that they go to.
+    /// The queue or exchange that messages go to.
     destination: Option<String>,
 }
 
-/// The bindings of a vhost. Those of the default exchange, which has one for each queue, are not among them.
+/// Lists the bindings of a vhost, without the default exchange's bindings, one for each queue.
 #[utoipa::path(
     get, path = "/v1/bindings/{vhost}", tag = "exchanges",
     params(("vhost" = String, Path), BindingQuery),
@@ -316,7 +316,7 @@ pub(super) async fn bind(
     Ok(StatusCode::CREATED.into_response())
 }
 
-/// Takes a binding out. One that is not there is no error.
+/// Removes a binding. A binding that does not exist is not an error.
 #[utoipa::path(
     post, path = "/v1/bindings/{vhost}/unbind", tag = "exchanges",
     params(("vhost" = String, Path)),

@@ -1,4 +1,4 @@
-//! `/v1/connections/{name}/sessions`: sessions of AMQP 1.0, and their links.
+//! `/v1/connections/{name}/sessions`: AMQP 1.0 sessions and their links.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use super::request::{Answer, Json, Names};
 use crate::operations::links::session_details;
 use crate::requests::administered::Administered;
 
-/// A session of a connection of AMQP 1.0.
+/// A session of an AMQP 1.0 connection.
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct LinkedSession {
     channel: u16,
@@ -24,23 +24,23 @@ pub(super) struct LinkedSession {
     incoming_window: u32,
     /// Serial number of the broker's next transfer.
     next_outgoing_id: u32,
-    /// Transfers that the client takes.
+    /// Transfers that the client accepts.
     remote_incoming_window: u32,
-    /// Deliveries to the client that are not settled.
+    /// Number of unsettled deliveries to the client.
     unsettled: usize,
-    /// Answers to the client that wait for the disk.
+    /// Number of answers to the client that wait for the journal.
     held_answers: usize,
     links: Vec<Link>,
 }
 
-/// A link of AMQP 1.0.
+/// An AMQP 1.0 link.
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct Link {
     handle: u32,
     name: String,
-    /// `incoming`, where the client sends, or `outgoing`.
+    /// `incoming` if the client sends, else `outgoing`.
     direction: &'static str,
-    /// Address of the target or source; absent where each message names its own.
+    /// Address of the target or source; absent if each message names its own.
     address: Option<String>,
     /// The queue that an outgoing link reads.
     queue: Option<String>,
@@ -48,13 +48,13 @@ pub(super) struct Link {
     snd_settle_mode: &'static str,
     /// `first` or `second`.
     rcv_settle_mode: &'static str,
-    /// Bytes of a message, where that is limited.
+    /// Maximum size of a message in bytes, if limited.
     message_bytes_max: Option<u64>,
-    /// Deliveries so far, as a serial number.
+    /// Number of deliveries so far, as a serial number.
     delivery_count: u32,
-    /// Deliveries that may follow.
+    /// Remaining credit, in deliveries.
     credit: u32,
-    /// Deliveries of an outgoing link that are not settled.
+    /// Number of unsettled deliveries on an outgoing link.
     unsettled: usize,
 }
 
@@ -95,7 +95,7 @@ impl From<SessionDetails> for LinkedSession {
     }
 }
 
-/// The sessions of a connection of AMQP 1.0, with their links.
+/// Lists the sessions of an AMQP 1.0 connection, with their links.
 #[utoipa::path(
     get, path = "/v1/connections/{name}/sessions", tag = "connections",
     params(("name" = String, Path)),

@@ -1,4 +1,4 @@
-//! Messages of queues: a look at them, and their publication, withdrawal and move.
+//! Messages of queues: peek, take, publish, move and retry.
 
 use std::sync::Arc;
 
@@ -27,48 +27,48 @@ use crate::requests::administered::Administered;
 type Broker = State<Arc<Administered>>;
 type User = Extension<Identity>;
 
-/// Bytes of a payload that a peek shows where the request says nothing.
+/// Bytes of a payload that a peek shows by default.
 const PAYLOAD_BYTES: usize = 64 * 1024;
 
 /// A message of a queue.
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct Message {
-    /// How many messages the queue would give out before it.
+    /// Number of messages that the queue would deliver before this one.
     position: usize,
-    /// The exchange it was published or dead-lettered to; empty for the default one.
+    /// The exchange that the message was published or dead-lettered to; empty for the default exchange.
     exchange: String,
     routing_key: String,
-    /// Its priority in the queue.
+    /// Priority of the message in the queue.
     priority: u8,
-    /// Somebody was given it before.
+    /// The message was delivered before.
     redelivered: bool,
-    /// Deliveries that failed.
+    /// Number of failed deliveries.
     failures: u32,
-    /// When it expires, in milliseconds since the UNIX epoch.
+    /// Expiry time, in milliseconds since the UNIX epoch.
     expires_at: Option<u64>,
-    /// Bytes of its body.
+    /// Size of the body in bytes.
     payload_bytes: usize,
-    /// The body, or the beginning of it.
+    /// The body, or its beginning.
     payload: String,
     payload_encoding: Encoding,
     /// The payload is only the beginning of the body.
     truncated: bool,
-    /// Its properties, by the names of AMQP 0-9-1.
+    /// Properties under their AMQP 0-9-1 names.
     properties: Map<String, Value>,
-    /// Headers of its publisher.
+    /// Headers that the publisher set.
     headers: Map<String, Value>,
-    /// Where it died before, the latest first.
+    /// Earlier deaths of the message, latest first.
     deaths: Vec<Died>,
 }
 
-/// How a payload is written as text.
+/// The encoding of a payload in JSON.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 enum Encoding {
-    /// As it is, being UTF-8.
+    /// The payload as it is; it is UTF-8.
     #[default]
     String,
-    /// In base64.
+    /// Base64.
     Base64,
 }
 
@@ -79,10 +79,10 @@ struct Died {
     /// `rejected`, `expired`, `maxlen` or `delivery_limit`.
     reason: &'static str,
     count: u64,
-    /// The exchange it had been sent to.
+    /// The exchange of the message's address at the first of these deaths.
     exchange: String,
     routing_key: String,
-    /// When it died so first, in milliseconds since the UNIX epoch.
+    /// Time of the first of these deaths, in milliseconds since the UNIX epoch.
     time: u64,
 }
 
@@ -125,19 +125,19 @@ fn text_of(bytes: &[u8]) -> (String, Encoding) {
     }
 }
 
-/// Which messages to look at.
+/// Selects the messages to show.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
 pub(super) struct PeekQuery {
-    /// How many messages to pass over.
+    /// Number of messages to skip.
     #[serde(default)]
     offset: usize,
-    /// How many messages to look at.
+    /// Maximum number of messages to show.
     #[serde(default = "ten")]
     #[param(minimum = 1, maximum = 1000, default = 10)]
     count: usize,
-    /// Bytes of each payload to show.
+    /// Maximum bytes to show of each payload.
     #[serde(default = "payload_bytes")]
     #[param(default = 65536)]
     payload_bytes: usize,
@@ -155,9 +155,9 @@ fn payload_bytes() -> usize {
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct Messages {
     messages: Vec<Message>,
-    /// Messages that wait in all.
+    /// Number of ready messages in the queue.
     ready: usize,
-    /// The `offset` of the next ones, if there are any.
+    /// The `offset` of the next messages, if there are any.
     next_offset: Option<usize>,
 }
 
@@ -168,7 +168,7 @@ fn check_count(count: usize) -> Result<(), Problem> {
     }
 }
 
-/// Looks at messages that wait, in memory or on disk, and changes nothing. Fewer come where they are large.
+/// Shows ready messages, in memory or on disk, and changes nothing. Returns fewer than `count` if messages are large.
 #[utoipa::path(
     get, path = "/v1/queues/{vhost}/{name}/messages", tag = "messages",
     params(("vhost" = String, Path), ("name" = String, Path), PeekQuery),
@@ -193,15 +193,15 @@ pub(super) async fn peek(
     Ok(Json(Messages { messages, ready: peeked.ready, next_offset }))
 }
 
-/// How to take messages.
+/// Options of a take.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct TakeRequest {
-    /// How many messages.
+    /// Maximum number of messages to take.
     #[serde(default = "one")]
     #[schema(minimum = 1, maximum = 1000, default = 1)]
     count: usize,
-    /// The outcome of all of them.
+    /// The outcome of all taken messages.
     #[serde(default)]
     outcome: TakeOutcome,
 }
@@ -210,20 +210,20 @@ fn one() -> usize {
     1
 }
 
-/// The outcome of a message that is taken.
+/// The outcome of a taken message.
 #[derive(Debug, Default, Clone, Copy, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 enum TakeOutcome {
-    /// The queue is done with it.
+    /// The message leaves the queue.
     #[default]
     Accept,
-    /// The message dies: it goes to the dead-letter exchange of the queue, if that has one.
+    /// The message dies: it goes to the queue's dead-letter exchange, if the queue has one.
     Reject,
-    /// The message comes back to its place, as one that was delivered before.
+    /// The message returns to its place, marked as redelivered.
     Release,
 }
 
-/// Takes messages out of a queue, and settles all of them at once.
+/// Takes messages from a queue, and settles all of them at once.
 #[utoipa::path(
     post, path = "/v1/queues/{vhost}/{name}/take", tag = "messages",
     params(("vhost" = String, Path), ("name" = String, Path)),
@@ -249,7 +249,7 @@ pub(super) async fn take(
     Ok(Json(Messages { messages, ready, next_offset: None }))
 }
 
-/// A message to be published.
+/// A message to publish.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct NewMessage {
@@ -259,7 +259,7 @@ pub(super) struct NewMessage {
     payload: String,
     #[serde(default)]
     payload_encoding: Encoding,
-    /// Properties by the names of AMQP 0-9-1, such as `content_type` and `delivery_mode`.
+    /// Properties under their AMQP 0-9-1 names, such as `content_type` and `delivery_mode`.
     #[serde(default)]
     properties: Map<String, Value>,
     /// Headers.
@@ -267,14 +267,14 @@ pub(super) struct NewMessage {
     headers: Map<String, Value>,
 }
 
-/// The result of a publication.
+/// The result of a publish.
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct Published {
-    /// Queues and subscriptions that received the message.
+    /// Number of queues and subscriptions that received the message.
     receivers: usize,
 }
 
-/// Publishes a message to an exchange; `amq.default` names the default one. The answer comes once the message is as safe
+/// Publishes a message to an exchange; `amq.default` names the default exchange. Answers once the message is as durable
 /// as its queues promise.
 #[utoipa::path(
     post, path = "/v1/exchanges/{vhost}/{name}/publish", tag = "messages",
@@ -294,7 +294,7 @@ pub(super) async fn publish_to_exchange(
     send(&operator, exchange, &routing_key, message).await
 }
 
-/// Publishes a message to a queue, by the default exchange.
+/// Publishes a message to a queue, through the default exchange.
 #[utoipa::path(
     post, path = "/v1/queues/{vhost}/{name}/publish", tag = "messages",
     params(("vhost" = String, Path), ("name" = String, Path)),
@@ -333,32 +333,32 @@ async fn send(
     Ok(Json(Published { receivers }))
 }
 
-/// Where messages are to go, and which.
+/// The target of a move, and the messages to move.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct MoveRequest {
-    /// The exchange to go to; absent or empty, the default one.
+    /// The target exchange; the default exchange if absent or empty.
     #[serde(default)]
     exchange: String,
-    /// The routing key to go with: the name of a queue for the default exchange. Without it each message keeps its own.
+    /// The new routing key: a queue's name for the default exchange. If absent, each message keeps its own.
     #[serde(default)]
     routing_key: Option<String>,
-    /// How many, from the first on; all that wait now without it.
+    /// Maximum number of messages to move, from the first on; all ready messages if absent.
     #[serde(default)]
     count: Option<usize>,
-    /// Only tell what would happen.
+    /// Only report what would happen.
     #[serde(default)]
     dry_run: bool,
 }
 
-/// Which dead letters are to go back.
+/// Selects the dead letters to move back.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct RetryRequest {
-    /// How many, from the first on; all that wait now without it.
+    /// Maximum number of messages to move, from the first on; all ready messages if absent.
     #[serde(default)]
     count: Option<usize>,
-    /// Only tell what would happen.
+    /// Only report what would happen.
     #[serde(default)]
     dry_run: bool,
 }
@@ -366,21 +366,21 @@ pub(super) struct RetryRequest {
 /// The result of a move.
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct Moved {
-    /// Nothing was changed.
+    /// This was a dry run: nothing changed.
     dry_run: bool,
-    /// Messages that moved, or would.
+    /// Number of messages that moved, or would move.
     moved: usize,
-    /// Messages that stay, as they never died in a queue.
+    /// Number of messages that stay because they never died in a queue.
     skipped: usize,
-    /// Where they went, and how many.
+    /// The addresses that messages moved to, with their numbers.
     targets: Vec<MovedTo>,
-    /// Why the rest stays where it is.
+    /// The reason why the move stopped early, if it did.
     stopped: Option<String>,
-    /// Messages that wait in the queue now.
+    /// Number of ready messages in the queue now.
     left: usize,
 }
 
-/// Messages that went to one address.
+/// Messages that moved to one address.
 #[derive(Debug, Serialize, ToSchema)]
 struct MovedTo {
     exchange: String,
@@ -400,8 +400,8 @@ impl Moved {
     }
 }
 
-/// Moves messages that wait to an exchange, in their order. Each is durable at its target before it leaves the queue;
-/// one that no queue would get, or only a full one, stays, and so does what is behind it.
+/// Moves ready messages to an exchange, in order. Each message is durable at its target before it leaves the queue. The
+/// move stops at the first message that no queue, or only a full queue, would receive.
 #[utoipa::path(
     post, path = "/v1/queues/{vhost}/{name}/move", tag = "messages",
     params(("vhost" = String, Path), ("name" = String, Path)),

@@ -1,7 +1,7 @@
-//! The admin API of Imori: typed requests and answers, described by an OpenAPI document that is made of this code.
+//! Imori's own admin API: typed requests and answers, described by an OpenAPI document generated from this code.
 //!
-//! The deeds stand in `operations`, and RabbitMQ's `/api` asks for the same. Each refusal is a `Problem`. A new path is
-//! a function with `#[utoipa::path]` in the file of its resource, and a row of the table in `routes`.
+//! `operations` does the work, for this API and for RabbitMQ's `/api` alike. Each refusal is a `Problem`. To add a
+//! path, write a function with `#[utoipa::path]` in the file of its resource, and add a row to the table in `routes`.
 
 #![allow(unused_qualifications, reason = "the macro that describes paths qualifies names in scope")]
 

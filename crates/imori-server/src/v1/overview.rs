@@ -17,31 +17,31 @@ use crate::operations::vhosts::{ObjectTotals, Totals};
 use crate::requests::administered::Administered;
 use crate::stall::{LateWork, Stall as Seen, Step};
 
-/// The broker and its sums, over the vhosts that you may see.
+/// The broker, with totals over the vhosts that you may see.
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct Overview {
     product: &'static str,
     version: &'static str,
-    /// Milliseconds since it started.
+    /// Milliseconds since the broker started.
     uptime_ms: u64,
     connections: usize,
     sessions: usize,
-    /// Consumers and subscriptions.
+    /// Number of consumers and subscriptions.
     readers: usize,
     vhosts: usize,
     exchanges: usize,
     queues: usize,
-    /// Messages that wait in queues.
+    /// Number of ready messages in queues.
     ready: usize,
-    /// Deliveries that are not settled.
+    /// Number of unsettled deliveries.
     unsettled: usize,
-    /// Messages that were handed in since the start.
+    /// Number of messages published since the start.
     published: u64,
     memory_bytes: Option<u64>,
     /// Publishers wait for memory.
     memory_alarm: bool,
     disk_free_bytes: Option<u64>,
-    /// Publishers wait for space on the disk.
+    /// Publishers wait for disk space.
     disk_alarm: bool,
     listeners: Vec<Listener>,
 }
@@ -54,7 +54,7 @@ struct Listener {
     tls: bool,
 }
 
-/// The broker as a whole.
+/// Shows the broker as a whole.
 #[utoipa::path(get, path = "/v1/overview", tag = "broker", responses((status = 200, body = Overview)))]
 pub(super) async fn show(
     State(broker): State<Arc<Administered>>,
@@ -94,32 +94,32 @@ pub(super) async fn show(
     }))
 }
 
-/// A part of the broker that was late, and why.
+/// A period in which a part of the broker was late, with its cause.
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct Stall {
-    /// `flush` for a write or sync of the journal, `cell` for a thread that serves clients.
+    /// The late part: `flush` for a write or sync of the journal, `cell` for a thread that serves clients.
     what: &'static str,
-    /// The number of the cell.
+    /// The number of the late cell.
     cell: Option<u16>,
-    /// When it began, in milliseconds since the UNIX epoch.
+    /// Start time, in milliseconds since the UNIX epoch.
     began: u64,
-    /// How long it lasted, up to now where it is not over.
+    /// Duration in milliseconds, up to now if the stall is not over.
     lasted_ms: u64,
     over: bool,
     /// `device`, `frozen`, `busy_device`, `cpu`, `work`, `thread` or `unknown`.
     cause: &'static str,
     /// The cause in words.
     text: &'static str,
-    /// The step of the flush at the last look: `write` or `sync`.
+    /// The step of the flush at the last sample: `write` or `sync`.
     step: Option<&'static str>,
-    /// Bytes that waited for the disk.
+    /// Bytes waiting for the disk.
     queued_bytes: usize,
-    /// Records that were written and not synced.
+    /// Number of records written but not synced.
     unsynced_records: u64,
 }
 
 impl Stall {
-    /// A stall as it is shown.
+    /// Converts a stall to its form in this API.
     pub(super) fn of(stall: &Seen) -> Stall {
         let (what, cell) = match stall.what {
             LateWork::Flush => ("flush", None),
@@ -140,13 +140,13 @@ impl Stall {
     }
 }
 
-/// The last stalls, the oldest first.
+/// The latest stalls, oldest first.
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct Stalls {
     items: Vec<Stall>,
 }
 
-/// The last stalls of the broker's own, with what is known of their causes.
+/// Lists the latest stalls of the broker, with their causes as far as known.
 #[utoipa::path(get, path = "/v1/stalls", tag = "broker", responses((status = 200, body = Stalls)))]
 pub(super) async fn stalls(State(broker): State<Arc<Administered>>) -> Answer<Stalls> {
     Ok(Json(Stalls { items: broker.shared.stalls.last().iter().map(Stall::of).collect() }))

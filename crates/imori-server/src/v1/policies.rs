@@ -1,4 +1,4 @@
-//! `/v1/policies`: settings of queues and exchanges by their names.
+//! `/v1/policies`: settings for queues and exchanges whose names match a pattern.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ use crate::requests::operation_error::OperationError;
 type Broker = State<Arc<Administered>>;
 type User = Extension<Identity>;
 
-/// Whose policy it is: of those who manage the vhost, or of those who run the broker.
+/// The kind of a policy: managed in the vhost, or set by the operators of the broker.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum Kind {
@@ -43,13 +43,13 @@ pub(super) struct Policy {
     vhost: String,
     kind: Kind,
     name: String,
-    /// A regular expression on the names of queues or exchanges.
+    /// A regular expression that matches names of queues or exchanges.
     pattern: String,
     /// `queues`, `classic_queues`, `quorum_queues`, `streams`, `exchanges` or `all`.
     apply_to: String,
-    /// Of the policies of a kind that match, the one with the highest acts.
+    /// Among the matching policies of a kind, the one with the highest priority is in effect.
     priority: i64,
-    /// Settings by RabbitMQ's names.
+    /// Settings under RabbitMQ's names.
     definition: Map<String, Value>,
 }
 
@@ -67,7 +67,7 @@ impl Policy {
     }
 }
 
-/// The policies of a vhost, by kind and name.
+/// Lists the policies of a vhost, by kind and name.
 #[utoipa::path(
     get, path = "/v1/policies/{vhost}", tag = "policies",
     params(("vhost" = String, Path), PageQuery),
@@ -106,30 +106,30 @@ pub(super) async fn show(
     Ok(Json(Policy::of(&vhost, kind, &name, &found)))
 }
 
-/// A policy to be set.
+/// A policy to set.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct NewPolicy {
-    /// A regular expression on the names of queues or exchanges.
+    /// A regular expression that matches names of queues or exchanges.
     pattern: String,
-    /// Whose names: `all` unless said.
+    /// The kind of objects that the pattern applies to; `all` if absent.
     #[serde(default)]
     apply_to: Option<String>,
-    /// Its priority: 0 unless said.
+    /// Priority; 0 if absent.
     #[serde(default)]
     priority: Option<i64>,
-    /// Settings by RabbitMQ's names.
+    /// Settings under RabbitMQ's names.
     definition: Map<String, Value>,
 }
 
-/// A policy that was set.
+/// The result of setting a policy.
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct PolicyIsSet {
-    /// Keys of its definition that mean nothing to this broker.
+    /// Keys of the definition that have no effect in this broker.
     without_effect: Vec<String>,
 }
 
-/// Sets a policy, which acts on what is there before this answers.
+/// Sets a policy, which is in effect on existing queues and exchanges before this answers.
 #[utoipa::path(
     put, path = "/v1/policies/{vhost}/{kind}/{name}", tag = "policies",
     params(("vhost" = String, Path), ("kind" = Kind, Path), ("name" = String, Path)),
@@ -151,7 +151,7 @@ pub(super) async fn put(
     Ok((status, Json(PolicyIsSet { without_effect })))
 }
 
-/// Takes a policy away; the one that matches next acts before this answers.
+/// Deletes a policy; the next matching policy is in effect before this answers.
 #[utoipa::path(
     delete, path = "/v1/policies/{vhost}/{kind}/{name}", tag = "policies",
     params(("vhost" = String, Path), ("kind" = Kind, Path), ("name" = String, Path)),

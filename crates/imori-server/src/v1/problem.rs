@@ -14,13 +14,13 @@ use utoipa::ToSchema;
 
 use crate::requests::operation_error::OperationError;
 
-/// The type of a body that tells a problem.
+/// The content type of a problem.
 pub(super) const PROBLEM_TYPE: &str = "application/problem+json";
 
-/// Bytes of a refusal that came in other words.
+/// Bytes read of a refusal that is not a problem yet. More: the problem gives only the status.
 const REFUSAL_BYTES_MAX: usize = 64 * 1024;
 
-/// Why a request was not done (RFC 9457).
+/// The reason why a request was refused (RFC 9457).
 #[derive(Debug, Clone, Serialize, ToSchema)]
 pub(super) struct Problem {
     /// The kind of problem, for programs.
@@ -33,7 +33,7 @@ pub(super) struct Problem {
     /// The status of the answer.
     #[schema(example = 404)]
     status: u16,
-    /// The mistake in this request, and how to mend it.
+    /// The mistake in this request, and how to fix it.
     #[schema(example = "there is no queue `orders`")]
     detail: String,
 }
@@ -50,7 +50,7 @@ impl Problem {
         }
     }
 
-    /// The request contradicts itself, or cannot be read.
+    /// A request that contradicts itself or cannot be read.
     pub(super) fn bad(detail: impl Into<String>) -> Problem {
         Problem::new(StatusCode::BAD_REQUEST, detail)
     }
@@ -80,8 +80,8 @@ impl IntoResponse for Problem {
     }
 }
 
-/// Puts refusals of what stands before `/v1` into its shape, with their statuses and headers: those of the guard, of
-/// the login, and of paths and methods that are not there.
+/// Converts refusals by the layers before `/v1` into problems with the same headers: refusals by the guard and the
+/// login, and of unknown paths and methods. The status stays too, except a 401 without a challenge, which becomes 403.
 pub(crate) async fn word_refusals(request: Request, next: Next) -> Response {
     let path = request.uri().path();
     let is_ours = path == "/v1" || path.starts_with("/v1/");
@@ -93,7 +93,7 @@ pub(crate) async fn word_refusals(request: Request, next: Next) -> Response {
     headers.entry(CACHE_CONTROL).or_insert(HeaderValue::from_static("no-cache"));
     headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     let is_worded = headers.get(CONTENT_TYPE).is_some_and(|kind| kind == PROBLEM_TYPE);
-    // RabbitMQ answers so to a user without the right too, whom no other login is asked of.
+    // As in RabbitMQ, a user without the right gets 401 too, but without a challenge for another login.
     let is_denied =
         answer.status() == StatusCode::UNAUTHORIZED && !answer.headers().contains_key(WWW_AUTHENTICATE);
     if is_denied {

@@ -1,4 +1,4 @@
-//! `/v1/queues`: what queues hold, their declaration, deletion and purge.
+//! `/v1/queues`: lists, shows, declares, deletes and purges queues.
 
 use std::sync::Arc;
 
@@ -32,28 +32,28 @@ type User = Extension<Identity>;
 pub(super) struct Queue {
     name: String,
     vhost: String,
-    /// The queue outlives the broker.
+    /// The queue survives a restart of the broker.
     durable: bool,
-    /// The queue goes with its last consumer.
+    /// The queue is deleted with its last consumer.
     auto_delete: bool,
-    /// The connection that has it for itself.
+    /// The connection that the queue is exclusive to.
     owner: Option<String>,
-    /// The arguments by which it would be declared again.
+    /// The arguments to declare the queue again with.
     arguments: Map<String, Value>,
-    /// Messages that wait.
+    /// Number of ready messages.
     ready: usize,
-    /// Bytes of the bodies of messages that wait, as far as they are known after a restart.
+    /// Body bytes of ready messages, as far as known after a restart.
     ready_bytes: u64,
-    /// Deliveries that are not settled.
+    /// Number of unsettled deliveries.
     unsettled: usize,
-    /// Messages that wait for their time.
+    /// Number of delayed messages that are not due yet.
     delayed: usize,
     consumers: usize,
-    /// The policy that acts on it.
+    /// The policy in effect.
     policy: Option<String>,
-    /// The operator policy that acts on it.
+    /// The operator policy in effect.
     operator_policy: Option<String>,
-    /// Settings that policies can change, as they are in effect; of one queue alone.
+    /// Effective values of the settings that policies can change; only in the answer for a single queue.
     #[serde(skip_serializing_if = "Option::is_none")]
     in_effect: Option<Vec<Setting>>,
     rates: Rates,
@@ -62,15 +62,15 @@ pub(super) struct Queue {
 /// A setting in effect.
 #[derive(Debug, Serialize, ToSchema)]
 struct Setting {
-    /// Its name in policies.
+    /// The setting's name in policies.
     key: &'static str,
-    /// A number, a text, or null where nothing is set.
+    /// A number, a string, or null if nothing is set.
     value: Value,
-    /// Where it comes from: `default`, `argument`, `policy NAME` or `operator policy NAME`.
+    /// The source of the value: `default`, `argument`, `policy NAME` or `operator policy NAME`.
     source: String,
 }
 
-/// Counts of a queue since it was made or the broker started, and how fast they grow.
+/// Counts since the queue was declared or the broker started, with their rates.
 #[derive(Debug, Serialize, ToSchema)]
 struct Rates {
     published: Rate,
@@ -79,7 +79,7 @@ struct Rates {
     redelivered: Rate,
 }
 
-/// A count, and how much it grew in a second.
+/// A count, and its growth per second.
 #[derive(Debug, Serialize, ToSchema)]
 struct Rate {
     total: u64,
@@ -120,7 +120,7 @@ impl Queue {
         }
     }
 
-    /// One queue, with the settings in effect.
+    /// A queue including its settings in effect.
     fn whole(broker: &Administered, id: QueueId) -> Option<Queue> {
         let facts = QueueFacts::of(broker, id)?;
         let shown = |InEffect { key, value, source }: InEffect| Setting { key, value, source };
@@ -129,7 +129,7 @@ impl Queue {
     }
 }
 
-/// The queues of all vhosts that you may see.
+/// Lists the queues of all vhosts that you may see.
 #[utoipa::path(
     get, path = "/v1/queues", tag = "queues",
     params(PageQuery),
@@ -144,7 +144,7 @@ pub(super) async fn list_all(
     answer_page(&broker, query, queue_ids(&broker, &vhosts)).await
 }
 
-/// The queues of a vhost.
+/// Lists the queues of a vhost.
 #[utoipa::path(
     get, path = "/v1/queues/{vhost}", tag = "queues",
     params(("vhost" = String, Path), PageQuery),
@@ -186,18 +186,18 @@ pub(super) async fn show(
     Ok(Json(found.ok_or(OperationError::Missing("queue", name))?))
 }
 
-/// The properties of a queue that is declared.
+/// The properties of a queue to declare.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct NewQueue {
-    /// The queue outlives the broker.
+    /// The queue survives a restart of the broker.
     #[serde(default = "yes")]
     #[schema(default = true)]
     durable: bool,
-    /// The queue goes with its last consumer.
+    /// The queue is deleted with its last consumer.
     #[serde(default)]
     auto_delete: bool,
-    /// Its arguments, such as `x-message-ttl`.
+    /// Arguments, such as `x-message-ttl`.
     #[serde(default)]
     arguments: Map<String, Value>,
 }
@@ -206,7 +206,7 @@ fn yes() -> bool {
     true
 }
 
-/// Declares a queue. One that is there has to be equal.
+/// Declares a queue. An existing queue must have the same properties.
 #[utoipa::path(
     put, path = "/v1/queues/{vhost}/{name}", tag = "queues",
     params(("vhost" = String, Path), ("name" = String, Path)),
@@ -230,27 +230,27 @@ pub(super) async fn put(
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
 pub(super) struct DeleteQuery {
-    /// Only if nobody reads it.
+    /// Delete the queue only if it has no consumer.
     #[serde(default)]
     if_unused: bool,
-    /// Only if nothing waits in it.
+    /// Delete the queue only if it has no ready messages.
     #[serde(default)]
     if_empty: bool,
-    /// Only tell what would go.
+    /// Only report how many messages would be dropped.
     #[serde(default)]
     dry_run: bool,
 }
 
-/// Messages that went, or would go.
+/// The messages that were dropped, or would be.
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct Dropped {
-    /// Nothing was changed.
+    /// This was a dry run: nothing changed.
     dry_run: bool,
-    /// Messages that waited.
+    /// Number of ready messages dropped, or that would be dropped.
     messages: usize,
 }
 
-/// Deletes a queue with its messages; with `dry_run` only tells how many messages that would be.
+/// Deletes a queue with its messages; with `dry_run` only reports how many ready messages would be dropped.
 #[utoipa::path(
     delete, path = "/v1/queues/{vhost}/{name}", tag = "queues",
     params(("vhost" = String, Path), ("name" = String, Path), DeleteQuery),
@@ -271,17 +271,17 @@ pub(super) async fn delete(
     Ok(Json(Dropped { dry_run: query.dry_run, messages }))
 }
 
-/// Whether to do it.
+/// Options of a purge.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
 pub(super) struct DryRunQuery {
-    /// Only tell what would happen.
+    /// Only report what would happen.
     #[serde(default)]
     dry_run: bool,
 }
 
-/// Drops the messages of a queue that wait; with `dry_run` only tells how many these are.
+/// Drops the ready messages of a queue; with `dry_run` only reports how many there are.
 #[utoipa::path(
     post, path = "/v1/queues/{vhost}/{name}/purge", tag = "queues",
     params(("vhost" = String, Path), ("name" = String, Path), DryRunQuery),

@@ -1,4 +1,4 @@
-//! The parts of a request, read into types that cannot be wrong or refused as a [`Problem`].
+//! The parts of a request, parsed into types that cannot be wrong, or refused as a [`Problem`].
 
 use axum::body::to_bytes;
 use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request};
@@ -15,7 +15,7 @@ use super::problem::Problem;
 use crate::limits::{ADMIN_BODY_BYTES_MAX, ADMIN_PAGE_ROWS_MAX};
 use crate::requests::list::named_like;
 
-/// Rows of a page where the request says nothing.
+/// Rows of a page by default.
 const PAGE_ROWS: usize = 100;
 
 /// The names in a path.
@@ -30,7 +30,7 @@ impl<T: DeserializeOwned + Send, S: Send + Sync> FromRequestParts<S> for Names<T
     }
 }
 
-/// The parameters behind the path. One that is not known is refused, so that none is misspelt for nothing.
+/// The query parameters. Unknown parameters are refused, so that a misspelt one is noticed.
 pub(super) struct Params<T>(pub(super) T);
 
 impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for Params<T> {
@@ -42,26 +42,26 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for Params<T> {
     }
 }
 
-/// The body: a JSON object. Without a body it is an empty one.
+/// The body: a JSON object. An absent body counts as an empty object.
 pub(super) struct Input<T>(pub(super) T);
 
 impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Input<T> {
     type Rejection = Problem;
 
     async fn from_request(request: Request, _: &S) -> Result<Input<T>, Problem> {
-        // It fits, as the guard has seen its length.
+        // The body fits, because the guard has checked its length.
         let max = usize::try_from(ADMIN_BODY_BYTES_MAX).unwrap_or(usize::MAX);
         let bytes = to_bytes(request.into_body(), max).await;
         let bytes = bytes.map_err(|_| Problem::bad("the body did not come whole"))?;
         let text = if bytes.iter().all(u8::is_ascii_whitespace) { &b"{}"[..] } else { &bytes };
-        // A struct could be read of a list too, field by field.
+        // Serde would also read a struct from a list, field by field.
         let object = serde_json::from_slice::<Map<String, Value>>(text);
         let read = object.and_then(|object| serde_json::from_value(Value::Object(object)));
         read.map(Input).map_err(|error| Problem::bad(format!("the body is not what is asked for: {error}")))
     }
 }
 
-/// A body in JSON.
+/// A JSON body.
 pub(super) struct Json<T>(pub(super) T);
 
 impl<T: Serialize> IntoResponse for Json<T> {
@@ -73,31 +73,31 @@ impl<T: Serialize> IntoResponse for Json<T> {
     }
 }
 
-/// An answer in JSON, or why there is none.
+/// An answer in JSON, or the refusal.
 pub(super) type Answer<T> = Result<Json<T>, Problem>;
 
-/// The answer to a change that makes something or renews it: 201 where it is new, and 204 where it was there.
+/// The answer to a change that creates or replaces an object: 201 if the object is new, 204 if it existed.
 pub(super) fn made(is_new: bool) -> Response {
     if is_new { StatusCode::CREATED.into_response() } else { StatusCode::NO_CONTENT.into_response() }
 }
 
-/// The part of a list that is asked for.
+/// Selects a page of a list.
 #[derive(Debug, Default, Clone, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
 pub(super) struct PageQuery {
-    /// The number of the page, from 1.
+    /// Page number, from 1.
     #[param(minimum = 1, default = 1)]
     page: Option<usize>,
-    /// How many rows a page has.
+    /// Rows per page.
     #[param(minimum = 1, maximum = 500, default = 100)]
     page_size: Option<usize>,
-    /// A part of the name that every row has, in capitals or not.
+    /// A part of the rows' names; case does not matter.
     name: Option<String>,
 }
 
 impl PageQuery {
-    /// The part of a list that has more parameters.
+    /// Selects a page of a list that has more parameters than these.
     pub(super) fn new(page: Option<usize>, page_size: Option<usize>, name: Option<String>) -> PageQuery {
         PageQuery { page, page_size, name }
     }
@@ -106,24 +106,24 @@ impl PageQuery {
 /// A page of a list.
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct Page<T> {
-    /// The rows. One that goes while the list is made is left out.
+    /// The rows. An object deleted while the list is made is left out.
     items: Vec<T>,
-    /// The number of the page, from 1.
+    /// Page number, from 1.
     page: usize,
-    /// How many rows a page has.
+    /// Rows per page.
     page_size: usize,
-    /// How many pages there are.
+    /// Number of pages.
     pages: usize,
-    /// Rows whose names have the part that was asked for.
+    /// Number of rows whose names match `name`.
     matching: usize,
-    /// All rows.
+    /// Number of all rows.
     total: usize,
 }
 
-/// Answers with a page of the rows of these keys, of which `row` makes each.
+/// Answers with one page of a list. `row` makes a row from a key; `None` leaves the row out.
 ///
 /// # Errors
-/// The number or the size of the page is out of its range.
+/// The page number or the page size is out of range.
 pub(super) async fn page<K, T>(
     query: PageQuery,
     mut keys: Vec<K>,
@@ -156,7 +156,7 @@ mod tests {
 
     fn paged(query: PageQuery) -> Result<(Vec<usize>, usize, usize), String> {
         let name = |key: &usize| Some(format!("Queue {key}"));
-        // Every third has gone since the list was made.
+        // Every third object was deleted after the keys were listed.
         let mut future =
             pin!(super::page(query, (0..600).collect(), name, |key| (key % 3 != 2).then_some(*key)));
         let mut context = Context::from_waker(Waker::noop());

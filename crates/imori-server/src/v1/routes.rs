@@ -1,4 +1,4 @@
-//! The endpoints of `/v1` with what each asks of its user, and the document that describes them.
+//! The endpoints of `/v1` with the tag and right that each needs, and the document that describes them.
 
 use std::sync::Arc;
 
@@ -81,7 +81,7 @@ fn table() -> Vec<(Action, Right, Described)> {
     ]
 }
 
-/// The endpoints of the table, and of the document that describes them.
+/// The endpoints of the table, and the endpoint of the document that describes them.
 pub(crate) fn endpoints() -> Vec<Endpoint> {
     let text: Arc<str> = text_of(described()).into();
     let answer = move || {
@@ -99,7 +99,7 @@ pub(crate) fn endpoints() -> Vec<Endpoint> {
     endpoints
 }
 
-/// The method that a path is described with; a row of the table has one.
+/// The method of a described path; each row of the table has exactly one.
 fn method_of(item: &PathItem) -> Method {
     let methods = [
         (Method::GET, &item.get),
@@ -111,7 +111,7 @@ fn method_of(item: &PathItem) -> Method {
     described.map_or(Method::GET, |(method, _)| method)
 }
 
-/// The text of the document that describes the paths.
+/// The text of the OpenAPI document, with the refusals.
 fn text_of(document: OpenApi) -> String {
     with_refusals(document).to_pretty_json().unwrap_or_default()
 }

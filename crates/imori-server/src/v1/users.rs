@@ -1,4 +1,4 @@
-//! `/v1/users`: who may log in, what they may do, and their tokens and limits.
+//! `/v1/users`: users, their permissions, tokens and limits.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -22,46 +22,46 @@ use crate::requests::operation_error::OperationError;
 
 type Broker = State<Arc<Administered>>;
 
-/// A user, without the secrets.
+/// A user, without secrets.
 #[derive(Debug, Clone, Serialize, ToSchema)]
 pub(super) struct User {
     name: String,
     /// `administrator`, `monitoring`, `policymaker` and `management` give rights to this API.
     tags: Vec<String>,
-    /// There is a password to log in with.
+    /// The user can log in with a password.
     has_password: bool,
-    /// Its keys of SASL SCRAM-SHA-256 were made too.
+    /// SASL SCRAM-SHA-256 keys of the password exist too.
     has_scram_keys: bool,
-    /// How many tokens there are to log in with.
+    /// Number of login tokens.
     tokens: usize,
-    /// Public keys of NATS.
+    /// Public NATS keys.
     nkeys: Vec<String>,
-    /// The name that a client certificate has to carry, where it is not the user's own.
+    /// The name that a client certificate must have, if it is not the user's own name.
     certificate: Option<String>,
-    /// The vhost of a client whose protocol names none.
+    /// The vhost of clients whose protocol names none.
     vhost: Option<String>,
     /// Limits by name, such as `max-connections` and `max-channels`.
     limits: BTreeMap<String, i64>,
-    /// Rights of the user, by vhost.
+    /// The user's permissions, by vhost.
     permissions: BTreeMap<String, Permission>,
 }
 
-/// Rights of a user in a vhost: regular expressions that names of queues and exchanges match.
+/// A user's permission in a vhost: regular expressions that match names of queues and exchanges.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Permission {
-    /// Names that may be declared and deleted.
+    /// Names that the user may declare and delete.
     configure: String,
-    /// Names that may be published to.
+    /// Names that the user may publish to.
     write: String,
-    /// Names that may be read.
+    /// Names that the user may read.
     read: String,
-    /// Regular expressions of routing keys, by topic exchange.
+    /// Regular expressions that match routing keys, by topic exchange.
     #[serde(default)]
     topics: BTreeMap<String, TopicPermission>,
 }
 
-/// Regular expressions of routing keys of a topic exchange.
+/// Regular expressions that match routing keys of a topic exchange.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct TopicPermission {
@@ -96,7 +96,7 @@ impl User {
     }
 }
 
-/// The users.
+/// Lists the users.
 #[utoipa::path(
     get, path = "/v1/users", tag = "users",
     params(PageQuery),
@@ -117,11 +117,11 @@ pub(super) async fn show(State(broker): Broker, Names(user): Names<String>) -> A
     Ok(Json(User::of(&broker, &user).ok_or(OperationError::Missing("user", user))?))
 }
 
-/// The properties of a user. What is absent stays as it is.
+/// The properties of a user. An absent property stays as it is.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct NewUser {
-    /// The password to log in with; an empty one takes it away.
+    /// The new password; an empty one removes the password.
     #[serde(default)]
     password: Option<String>,
     #[serde(default)]
@@ -134,7 +134,7 @@ pub(super) struct NewUser {
     vhost: Option<String>,
 }
 
-/// Makes a user, or changes one.
+/// Creates or changes a user.
 #[utoipa::path(
     put, path = "/v1/users/{user}", tag = "users",
     params(("user" = String, Path)),
@@ -167,7 +167,7 @@ pub(super) async fn put(
     Ok(made(is_new.await?))
 }
 
-/// Deletes a user; the user's connections end.
+/// Deletes a user and ends the user's connections.
 #[utoipa::path(
     delete, path = "/v1/users/{user}", tag = "users",
     params(("user" = String, Path)),
@@ -178,13 +178,13 @@ pub(super) async fn delete(State(broker): Broker, Names(user): Names<String>) ->
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// A token, which is told this once.
+/// A token; no later answer shows it again.
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct NewToken {
     token: String,
 }
 
-/// Makes a token for a user.
+/// Creates a token for a user.
 #[utoipa::path(
     post, path = "/v1/users/{user}/tokens", tag = "users",
     params(("user" = String, Path)),
@@ -198,7 +198,7 @@ pub(super) async fn make_token(
     Ok((StatusCode::CREATED, Json(NewToken { token })).into_response())
 }
 
-/// Takes all tokens of a user away.
+/// Deletes all tokens of a user.
 #[utoipa::path(
     delete, path = "/v1/users/{user}/tokens", tag = "users",
     params(("user" = String, Path)),
@@ -212,7 +212,7 @@ pub(super) async fn delete_tokens(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// The limits of a user and how much of each is used. A rate that is not limited is not counted.
+/// Shows the limits of a user and their current use. An unlimited rate is not counted.
 #[utoipa::path(
     get, path = "/v1/users/{user}/limits", tag = "users",
     params(("user" = String, Path)),
@@ -226,8 +226,8 @@ pub(super) async fn show_limits(
     Ok(Json(states.ok_or(OperationError::Missing("user", user))?))
 }
 
-/// Sets the limits of a user in place of those that were: `max-connections`, `max-channels`, `max-publish-rate` and
-/// `max-publish-byte-rate`. They are in effect on what comes next, on live connections too.
+/// Replaces the limits of a user: `max-connections`, `max-channels`, `max-publish-rate` and `max-publish-byte-rate`.
+/// They apply from now on, on live connections too.
 #[utoipa::path(
     put, path = "/v1/users/{user}/limits", tag = "users",
     params(("user" = String, Path)),
@@ -244,7 +244,7 @@ pub(super) async fn put_limits(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// Sets what a user may do in a vhost, in place of what was allowed there.
+/// Replaces a user's permission in a vhost.
 #[utoipa::path(
     put, path = "/v1/users/{user}/permissions/{vhost}", tag = "users",
     params(("user" = String, Path), ("vhost" = String, Path)),
@@ -276,7 +276,7 @@ pub(super) async fn put_permission(
     Ok(made(is_new.await?))
 }
 
-/// Takes from a user what was allowed in a vhost.
+/// Removes a user's permission in a vhost, with its topic permissions.
 #[utoipa::path(
     delete, path = "/v1/users/{user}/permissions/{vhost}", tag = "users",
     params(("user" = String, Path), ("vhost" = String, Path)),
@@ -304,7 +304,7 @@ pub(super) struct Whoami {
     tags: Vec<String>,
 }
 
-/// The user as whom you are logged in.
+/// Shows the user that you are logged in as.
 #[utoipa::path(get, path = "/v1/whoami", tag = "users", responses((status = 200, body = Whoami)))]
 pub(super) async fn whoami(Extension(identity): Extension<Identity>) -> Answer<Whoami> {
     let tags = identity.rights.tags().iter().map(|tag| tag.name().to_owned()).collect();

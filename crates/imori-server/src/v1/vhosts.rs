@@ -1,4 +1,4 @@
-//! `/v1/vhosts`: namespaces with their own exchanges, queues and rights, and the limits of them.
+//! `/v1/vhosts`: namespaces with their own exchanges, queues and rights, and their limits.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -31,9 +31,9 @@ pub(super) struct Vhost {
     tags: Vec<String>,
     /// Limits by name, such as `max-connections` and `max-bytes`.
     limits: BTreeMap<String, i64>,
-    /// Messages that wait in its queues.
+    /// Number of ready messages in the vhost's queues.
     ready: usize,
-    /// Deliveries of its queues that are not settled.
+    /// Number of unsettled deliveries of the vhost's queues.
     unsettled: usize,
 }
 
@@ -52,7 +52,7 @@ impl Vhost {
     }
 }
 
-/// The vhosts that you may see.
+/// Lists the vhosts that you may see.
 #[utoipa::path(
     get, path = "/v1/vhosts", tag = "vhosts",
     params(PageQuery),
@@ -86,7 +86,7 @@ pub(super) async fn show(
     Ok(Json(Vhost::of(&broker, &vhost, id).await))
 }
 
-/// The facts that are told of a vhost. One that is absent stays as it is.
+/// The properties of a vhost. An absent property stays as it is.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct NewVhost {
@@ -96,7 +96,7 @@ pub(super) struct NewVhost {
     tags: Option<Vec<String>>,
 }
 
-/// Makes a vhost, or changes what is told of it.
+/// Creates a vhost, or changes its description and tags.
 #[utoipa::path(
     put, path = "/v1/vhosts/{vhost}", tag = "vhosts",
     params(("vhost" = String, Path)),
@@ -125,7 +125,7 @@ pub(super) async fn delete(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// The limits of a vhost and how much of each is used. A rate that is not limited is not counted.
+/// Shows the limits of a vhost and their current use. An unlimited rate is not counted.
 #[utoipa::path(
     get, path = "/v1/vhosts/{vhost}/limits", tag = "vhosts",
     params(("vhost" = String, Path)),
@@ -141,8 +141,8 @@ pub(super) async fn show_limits(
     Ok(Json(Limited::Vhost.states(&broker.shared, &vhost).ok_or_else(missing)?))
 }
 
-/// Sets the limits of a vhost in place of those it had: `max-connections`, `max-queues`, `max-bytes`,
-/// `max-publish-rate` and `max-publish-byte-rate`. They are in effect on what comes next, on live connections too.
+/// Replaces the limits of a vhost: `max-connections`, `max-queues`, `max-bytes`, `max-publish-rate` and
+/// `max-publish-byte-rate`. They apply from now on, on live connections too.
 #[utoipa::path(
     put, path = "/v1/vhosts/{vhost}/limits", tag = "vhosts",
     params(("vhost" = String, Path)),
