@@ -51,16 +51,23 @@ def test_a_route_is_declared_used_and_taken_away(imori: Imori) -> None:
             "delivery_mode": 2,
             "content_type": "text/plain",
             "headers": {"a": "b", "n": 1},
+            "priority": 3,
+            "expiration": "60000",
+            "timestamp": 7,
         },
     }
     answer = change(imori, "POST", "exchanges/%2F/events/publish", message)
     assert (answer.status, answer.json()) == (200, {"routed": True})
+    wrong = {**message, "properties": {"priority": 256}}
+    refused = change(imori, "POST", "exchanges/%2F/events/publish", wrong)
+    assert (refused.status, "`priority` is `256`" in refused.body) == (400, True), refused.body
     missed = change(imori, "POST", "exchanges/%2F/events/publish", {**message, "routing_key": "x"})
     assert missed.json() == {"routed": False}
     with channel_of(imori) as channel:
         _, properties, body = channel.basic_get("orders", auto_ack=True)
     assert (body, properties.content_type, properties.delivery_mode) == (b"hello", "text/plain", 2)
-    assert properties.headers == {"a": "b", "n": "1"}
+    assert properties.headers == {"a": "b", "n": 1}
+    assert (properties.priority, properties.expiration, properties.timestamp) == (3, "60000", 7)
     (row,) = read(imori, "/api/bindings/%2F/e/events/q/orders")
     assert (row["routing_key"], row["properties_key"]) == ("order.#", "order.%23")
     gone = change(imori, "DELETE", "bindings/%2F/e/events/q/orders/order.%2523")
@@ -73,6 +80,9 @@ def test_bindings_with_arguments_are_told_apart(imori: Imori) -> None:
     assert change(imori, "PUT", "queues/%2F/matched", {}).status == 201
     for value in [1, 2]:
         body = {"routing_key": "", "arguments": {"x-match": "all", "kind": value}}
+        made = change(imori, "POST", "bindings/%2F/e/amq.headers/q/matched", body)
+        place = f"bindings/%2F/e/amq.headers/q/{made.headers['location']}"
+        assert (made.status, change(imori, "DELETE", place).status) == (201, 204)
         assert change(imori, "POST", "bindings/%2F/e/amq.headers/q/matched", body).status == 201
     path = "/api/exchanges/%2F/amq.headers/bindings/source"
     rows = read(imori, path)

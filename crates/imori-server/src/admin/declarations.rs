@@ -11,12 +11,13 @@ use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use imori_core::authorize::Identity;
 use imori_core::internal::OutgoingMessage;
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::{Map, Value, json};
 
 use super::exchanges::binding_row;
 use crate::access::AccessError;
 use crate::operations::publish;
-use crate::operations::routing::{BindingFacts, DEFAULT_EXCHANGE, bindings_where};
+use crate::operations::routing::{BindingFacts, DEFAULT_EXCHANGE, bindings_where, properties_key};
 use crate::operations::vhost_operator::VhostOperator;
 use crate::requests::administered::Administered;
 use crate::requests::answer::{created, done, json_with, not_found};
@@ -107,9 +108,13 @@ pub(super) async fn bind(
     let Some(ends) = ends(source, &kind, destination) else { return Ok(not_found()) };
     let routing_key = body.get("routing_key")?.unwrap_or_default();
     let arguments = body.get("arguments")?.unwrap_or_default();
+    // Relative to the path of the request, whose last part is the destination.
+    let key = properties_key(&routing_key, &arguments);
+    let [destination, key] = [&ends.destination, &key].map(|part| utf8_percent_encode(part, NON_ALPHANUMERIC));
+    let place = format!("{destination}/{key}");
     let binding = BindingDeclaration { ends, routing_key, arguments };
     operator.declare(Declaration::Binding(binding)).await?;
-    Ok((StatusCode::CREATED, [(LOCATION, "~")]).into_response())
+    Ok((StatusCode::CREATED, [(LOCATION, place)]).into_response())
 }
 
 /// Removes the bindings between two ends that have the `properties_key` of the path.
@@ -184,7 +189,7 @@ pub(super) async fn publish(
 }
 
 /// Reads the routing key and the message to publish.
-fn message(body: &Body) -> Result<(String, OutgoingMessage), AccessError> {
+fn message(body: &Body) -> Result<(String, OutgoingMessage), OperationError> {
     let subject: String = body.required("routing_key")?;
     let payload: String = body.required("payload")?;
     let encoding: String = body.get("payload_encoding")?.unwrap_or_else(|| String::from("string"));
@@ -193,8 +198,8 @@ fn message(body: &Body) -> Result<(String, OutgoingMessage), AccessError> {
         "base64" => BASE64_STANDARD
             .decode(payload)
             .map_err(|error| AccessError::bad(format_args!("`payload`: {error}")))?,
-        _ => return Err(AccessError::bad("`payload_encoding` is `string` or `base64`")),
+        _ => return Err(AccessError::bad("`payload_encoding` is `string` or `base64`").into()),
     };
     let properties: Map<String, Value> = body.get("properties")?.unwrap_or_default();
-    Ok((subject, publish::message(payload, &properties)))
+    Ok((subject, publish::message(payload, &properties)?))
 }

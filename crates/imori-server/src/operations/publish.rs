@@ -8,10 +8,11 @@ use serde_json::{Map, Value};
 
 use super::vhost_operator::VhostOperator;
 use crate::internal::InternalError;
+use crate::json_value::value_of;
 use crate::requests::operation_error::OperationError;
 
 /// The text properties, by RabbitMQ's names.
-pub(crate) const TEXT_PROPERTIES: [(&str, Property); 7] = [
+pub(crate) const TEXT_PROPERTIES: [(&str, Property); 8] = [
     ("content_type", Property::ContentType),
     ("content_encoding", Property::ContentEncoding),
     ("correlation_id", Property::CorrelationId),
@@ -19,10 +20,17 @@ pub(crate) const TEXT_PROPERTIES: [(&str, Property); 7] = [
     ("message_id", Property::MessageId),
     ("type", Property::Type),
     ("app_id", Property::AppId),
+    ("user_id", Property::UserId),
 ];
 
-/// Creates a message from a body and properties in RabbitMQ's form.
-pub(crate) fn message(body: Vec<u8>, properties: &Map<String, Value>) -> OutgoingMessage {
+/// Creates a message from a body and properties in RabbitMQ's form. Headers keep their types.
+///
+/// # Errors
+/// A property has no value of its type.
+pub(crate) fn message(
+    body: Vec<u8>,
+    properties: &Map<String, Value>,
+) -> Result<OutgoingMessage, OperationError> {
     let mut message = OutgoingMessage::new(body);
     for (name, property) in TEXT_PROPERTIES {
         if let Some(text) = properties.get(name).and_then(Value::as_str) {
@@ -30,11 +38,23 @@ pub(crate) fn message(body: Vec<u8>, properties: &Map<String, Value>) -> Outgoin
         }
     }
     message.properties.is_persistent = properties.get("delivery_mode").and_then(Value::as_u64) == Some(2);
+    message.properties.priority = number(properties, "priority")?;
+    message.properties.expiration_ms = number(properties, "expiration")?;
+    message.properties.timestamp = number(properties, "timestamp")?;
     for (name, value) in properties.get("headers").and_then(Value::as_object).into_iter().flatten() {
-        let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-        message = message.header(name.as_bytes(), text.as_bytes());
+        message = message.typed_header(name.as_bytes(), value_of(value).into_owned());
     }
-    message
+    Ok(message)
+}
+
+/// The value of a property that is a whole number, which may be written as text, as `expiration` is in AMQP 0-9-1.
+fn number<T: TryFrom<u64>>(properties: &Map<String, Value>, name: &str) -> Result<Option<T>, OperationError> {
+    let Some(value) = properties.get(name).filter(|value| !value.is_null()) else { return Ok(None) };
+    let whole = value.as_u64().or_else(|| value.as_str()?.parse().ok());
+    match whole.and_then(|whole| T::try_from(whole).ok()) {
+        Some(number) => Ok(Some(number)),
+        None => Err(OperationError::Bad(format!("property `{name}` is `{value}`; use a whole number of its size"))),
+    }
 }
 
 /// Converts a refused publish. Anything but a missing right is a fault of the request.

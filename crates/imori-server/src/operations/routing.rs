@@ -146,7 +146,7 @@ async fn push_bindings(table: &Table, vhost: VhostId, keys: &mut Vec<BindingKey>
 
 /// A key that tells apart bindings between the same ends: the percent-encoded routing key, followed by `~` and a digest
 /// of the arguments, if any.
-fn properties_key(key: &str, arguments: &Map<String, Value>) -> String {
+pub(crate) fn properties_key(key: &str, arguments: &Map<String, Value>) -> String {
     let mut text = String::from(if key.is_empty() { "~" } else { "" });
     for byte in key.bytes() {
         match byte {

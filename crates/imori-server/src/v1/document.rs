@@ -7,10 +7,15 @@ use utoipa::openapi::{ComponentsBuilder, Content, OpenApi, PathItem, Ref, RefOr,
 
 use super::problem::{PROBLEM_TYPE, Problem};
 
-/// The admin API of the Imori message broker. Each path requires a login: a user and password, or a token.
+/// The general part.
 #[derive(utoipa::OpenApi)]
 #[openapi(
-    info(title = "Imori", license(name = "Apache-2.0")),
+    info(
+        title = "Imori",
+        description = "The admin API of the Imori message broker. Each path requires a login: a user and a password, \
+            or a token.",
+        license(name = "Apache-2.0")
+    ),
     components(schemas(Problem)),
     tags(
         (name = "broker", description = "The broker as a whole."),
@@ -20,6 +25,8 @@ use super::problem::{PROBLEM_TYPE, Problem};
         (name = "queues", description = "Queues."),
         (name = "messages", description = "Messages of queues."),
         (name = "connections", description = "Connections, sessions and consumers."),
+        (name = "policies", description = "Settings given to queues and exchanges by their names."),
+        (name = "config", description = "The configuration in force, and its reload."),
     )
 )]
 struct Head;
@@ -28,9 +35,9 @@ struct Head;
 const REFUSALS: [(&str, &str, &str); 8] = [
     ("400", "BadRequest", "the request contradicts itself or cannot be read"),
     ("401", "Unauthorized", "there was no login, or it was refused"),
-    ("403", "Forbidden", "the user has no right to it"),
-    ("404", "NotFound", "there is no such thing that the user may see"),
-    ("409", "Conflict", "it does not fit what is there"),
+    ("403", "Forbidden", "the user lacks the right"),
+    ("404", "NotFound", "there is no such object, or the user may not see it"),
+    ("409", "Conflict", "the request conflicts with the present state"),
     ("413", "TooLarge", "the body is too large"),
     ("421", "OtherHost", "the request names another host"),
     ("503", "Unavailable", "the broker cannot do it now"),

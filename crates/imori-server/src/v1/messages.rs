@@ -328,7 +328,7 @@ async fn send(
     if !message.headers.is_empty() {
         properties.insert(String::from("headers"), json!(message.headers));
     }
-    let message = publish::message(body, &properties);
+    let message = publish::message(body, &properties)?;
     let receivers = operator.publish(exchange, routing_key, message).await?;
     Ok(Json(Published { receivers }))
 }
