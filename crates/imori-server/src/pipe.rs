@@ -30,7 +30,7 @@ use crate::slots::unpoisoned;
 pub(crate) struct ClientPipe {
     state: Mutex<State>,
     /// Permits for commands that the connection has not yet taken; closed when the client ends.
-    places: Semaphore,
+    permits: Semaphore,
 }
 
 /// The answer to a command.
@@ -92,7 +92,7 @@ struct State {
     /// The subscription whose receiver has no room.
     blocked: Option<u64>,
     /// All handles are dropped.
-    is_gone: bool,
+    has_no_handles: bool,
     /// The connection has closed its side.
     is_closed: bool,
     /// Why the client has ended.
@@ -114,7 +114,7 @@ impl Waiting {
     }
 
     /// Subtracts a message that the receiver took.
-    pub(crate) fn took(&self, message: &IncomingMessage) {
+    pub(crate) fn remove(&self, message: &IncomingMessage) {
         self.count.fetch_sub(1, Ordering::Relaxed);
         self.bytes.fetch_sub(message.body.len(), Ordering::Relaxed);
         self.gauge.sub(message.body.len());
@@ -149,7 +149,7 @@ impl State {
             deadlines: BTreeSet::new(),
             subscribers: HashMap::new(),
             blocked: None,
-            is_gone: false,
+            has_no_handles: false,
             is_closed: false,
             ended: None,
             waker: None,
@@ -161,8 +161,8 @@ impl State {
         self.ended.clone().map_or(Ok(()), Err)
     }
 
-    fn push(&mut self, number: u64, verb: Verb, has_place: bool) {
-        self.commands.push_back((Command { number, verb }, has_place));
+    fn push(&mut self, number: u64, verb: Verb, has_permit: bool) {
+        self.commands.push_back((Command { number, verb }, has_permit));
         self.unread += 1;
     }
 
@@ -197,11 +197,11 @@ impl State {
     }
 
     /// Hands a ticket's content to its receiver; returns false and keeps it if the receiver has no room.
-    fn give(&mut self, ticket: u64) -> bool {
+    fn deliver(&mut self, ticket: u64) -> bool {
         let Some(incoming) = self.kept.remove(&ticket) else { return true };
         match incoming {
             Incoming::Message(message) => match message.receiver {
-                Receiver::Subscription(number) => return self.give_message(ticket, number, message),
+                Receiver::Subscription(number) => return self.deliver_message(ticket, number, message),
                 Receiver::Call(command) | Receiver::Get { command, .. } => {
                     self.answer(command, Ok(Reply::Message(message)));
                 }
@@ -219,7 +219,7 @@ impl State {
         true
     }
 
-    fn give_message(&mut self, ticket: u64, number: u64, message: Box<IncomingMessage>) -> bool {
+    fn deliver_message(&mut self, ticket: u64, number: u64, message: Box<IncomingMessage>) -> bool {
         let (delivery, settles) = (message.number, message.settles);
         let given = match self.subscribers.get(&number) {
             Some(subscriber) if !subscriber.has_room() && !subscriber.items.is_closed() => {
@@ -250,7 +250,7 @@ impl State {
             let _ = subscriber.items.send(Err(reason.clone()));
         }
         self.deadlines.clear();
-        self.commands.retain(|(_, has_place)| *has_place);
+        self.commands.retain(|(_, has_permit)| *has_permit);
         self.blocked = None;
     }
 }
@@ -265,9 +265,9 @@ fn unseen(result: &Result<Reply, Failure>) -> Option<u64> {
 
 impl Pipe for ClientPipe {
     fn take_command(&self) -> Option<Command> {
-        let (command, has_place) = self.with(|state| state.commands.pop_front())?;
-        if has_place {
-            self.places.add_permits(1);
+        let (command, has_permit) = self.with(|state| state.commands.pop_front())?;
+        if has_permit {
+            self.permits.add_permits(1);
         }
         Some(command)
     }
@@ -288,7 +288,7 @@ impl Pipe for ClientPipe {
 impl ClientPipe {
     /// The pipe of a client that acts for this identity.
     pub(crate) fn new(identity: Identity) -> ClientPipe {
-        ClientPipe { state: Mutex::new(State::new(identity)), places: Semaphore::new(INTERNAL_COMMANDS_MAX) }
+        ClientPipe { state: Mutex::new(State::new(identity)), permits: Semaphore::new(INTERNAL_COMMANDS_MAX) }
     }
 
     fn with<R>(&self, f: impl FnOnce(&mut State) -> R) -> R {
@@ -310,7 +310,7 @@ impl ClientPipe {
         &self,
         verb: Verb,
     ) -> Result<oneshot::Receiver<Result<Reply, Failure>>, SubscriptionEnd> {
-        match self.places.acquire().await {
+        match self.permits.acquire().await {
             Ok(place) => place.forget(),
             Err(_) => return Err(self.end_reason()),
         }
@@ -367,7 +367,7 @@ impl ClientPipe {
         verb: Verb,
         subscriber: Subscriber,
     ) -> Result<(u64, oneshot::Receiver<Result<Reply, Failure>>), SubscriptionEnd> {
-        match self.places.acquire().await {
+        match self.permits.acquire().await {
             Ok(place) => place.forget(),
             Err(_) => return Err(self.end_reason()),
         }
@@ -418,15 +418,15 @@ impl ClientPipe {
     }
 
     /// Wakes the connection if it was blocked on this subscription, whose receiver took a message.
-    pub(crate) fn has_room(&self, subscription: u64) {
+    pub(crate) fn wake_if_blocked_on(&self, subscription: u64) {
         if self.with(|state| state.blocked == Some(subscription)) {
             self.wake_with(|_| ());
         }
     }
 
     /// Notes that all handles are dropped.
-    pub(crate) fn hang_up(&self) {
-        self.wake_with(|state| state.is_gone = true);
+    pub(crate) fn handles_dropped(&self) {
+        self.wake_with(|state| state.has_no_handles = true);
     }
 
     /// Why the client has ended.
@@ -446,7 +446,7 @@ impl ClientPipe {
             let bytes = state.unread.min(max);
             state.unread -= bytes;
             match bytes {
-                0 if state.is_gone || state.is_closed => Poll::Ready(0),
+                0 if state.has_no_handles || state.is_closed => Poll::Ready(0),
                 0 => Poll::Pending,
                 bytes => Poll::Ready(bytes),
             }
@@ -457,7 +457,7 @@ impl ClientPipe {
     pub(crate) fn write(&self, bytes: &[u8]) -> io::Result<usize> {
         self.with(|state| {
             let unread = state.unread;
-            let given = tickets(bytes).take_while(|ticket| state.give(*ticket)).count();
+            let given = tickets(bytes).take_while(|ticket| state.deliver(*ticket)).count();
             // An encoder never writes a partial ticket; one would end the connection.
             let waker = if state.unread > unread { state.waker.clone() } else { None };
             waker.iter().for_each(Waker::wake_by_ref);
@@ -481,7 +481,7 @@ impl ClientPipe {
     }
 
     pub(crate) fn poll_gone(&self) -> Poll<()> {
-        if self.with(|state| state.is_gone) { Poll::Ready(()) } else { Poll::Pending }
+        if self.with(|state| state.has_no_handles) { Poll::Ready(()) } else { Poll::Pending }
     }
 
     /// Notes that the connection has written everything.
@@ -503,7 +503,7 @@ impl ClientPipe {
 
     /// Ends the client, because its connection is gone.
     pub(crate) fn end(&self) {
-        self.places.close();
+        self.permits.close();
         self.with(|state| {
             let cut = state.kept.values().find_map(|incoming| match incoming {
                 Incoming::Cut(reason) => Some(SubscriptionEnd::Cut(reason.clone())),

@@ -106,7 +106,7 @@ pub(super) async fn bind(
 ) -> Answer {
     let operator = VhostOperator::of(&broker, identity, &vhost)?;
     let Some(ends) = ends(source, &kind, destination) else { return Ok(not_found()) };
-    let routing_key = body.get("routing_key")?.unwrap_or_default();
+    let routing_key: String = body.get("routing_key")?.unwrap_or_default();
     let arguments = body.get("arguments")?.unwrap_or_default();
     // Relative to the path of the request, whose last part is the destination.
     let key = properties_key(&routing_key, &arguments);

@@ -33,7 +33,7 @@ impl std::fmt::Debug for Handle {
 
 impl Drop for Handle {
     fn drop(&mut self) {
-        self.pipe.hang_up();
+        self.pipe.handles_dropped();
     }
 }
 

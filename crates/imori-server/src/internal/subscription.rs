@@ -86,8 +86,8 @@ impl Subscription {
         let mut ended = |reason: SubscriptionEnd| Err(self.end.insert(reason).clone());
         match item {
             Some(Ok(message)) => {
-                self.waiting.took(&message);
-                self.handle.pipe.has_room(self.number);
+                self.waiting.remove(&message);
+                self.handle.pipe.wake_if_blocked_on(self.number);
                 self.grant();
                 Ok(message)
             }
