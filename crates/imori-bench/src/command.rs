@@ -28,7 +28,7 @@ pub enum Task {
     /// Measure one broker.
     #[command(flatten)]
     Scenario(Box<Scenario>),
-    /// Hold one result against another, and say whether it got worse.
+    /// Compare one result with another, and say whether it got worse.
     Compare(CompareOptions),
     /// Work with several brokers.
     #[command(flatten)]
@@ -40,15 +40,15 @@ pub enum Task {
 pub enum Scenario {
     /// Requests and replies: round trips, or pipelined calls, each reply checked.
     Rpc(RpcOptions),
-    /// Publishers, queues, consumers with acknowledgement; not with core NATS, which keeps nothing.
+    /// Publishers, queues, consumers with acknowledgement; not with core NATS, which stores nothing.
     Queue(QueueOptions),
     /// Publishers, subjects, subscribers to each subject, nothing stored.
     Pubsub(PubsubOptions),
-    /// One publisher and many subscribers: when the first, the middle and the last has each message.
+    /// One publisher and many subscribers: when the first, the median and the last subscriber has each message.
     FanOut(FanOutOptions),
-    /// All of these at once at a moderate rate, for hours.
+    /// All of the above at once at a moderate rate, for hours.
     Soak(SoakOptions),
-    /// Connections that do nothing, for their memory.
+    /// Idle connections, to measure their memory.
     Idle(IdleOptions),
 }
 

@@ -13,16 +13,16 @@ use rustls::{ClientConfig, RootCertStore};
 /// The CAs that a client of TLS trusts, and the certificate that it shows.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Args)]
 pub struct Trust {
-    /// Trust the CAs in this file, in PEM, instead of those of the system; for URLs with TLS.
+    /// Trust the CAs in this file, in PEM, instead of the system's CAs; for URLs with TLS.
     #[arg(long, value_name = "FILE", env = "IMORI_CA")]
     ca: Option<PathBuf>,
-    /// Show this certificate, in PEM, with those between it and its CA.
+    /// Present this certificate, in PEM, with the intermediate certificates up to its CA.
     #[arg(long, value_name = "FILE", requires = "key", env = "IMORI_CERT")]
     cert: Option<PathBuf>,
     /// The private key of the certificate, in PEM.
     #[arg(long, value_name = "FILE", requires = "cert", env = "IMORI_KEY")]
     key: Option<PathBuf>,
-    /// Begin TLS with the first byte and not behind INFO, as at `listeners.nats_tls`; for `tls://`.
+    /// Begin TLS with the first byte and not after INFO, as `listeners.nats_tls` requires; for `tls://`.
     #[arg(long)]
     tls_first: bool,
 }

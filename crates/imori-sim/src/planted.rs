@@ -54,7 +54,7 @@ pub enum Bug {
     FolderNotSynced,
     /// A short write counts as complete.
     ShortWriteIgnored,
-    /// A failed sync is retried, and its success believed.
+    /// A failed sync is retried, and the retry's success is believed.
     SyncTriedAgain,
     /// Batches are not synced.
     SyncSkipped,
@@ -66,7 +66,7 @@ pub enum Bug {
     ConfirmAtWritten,
     /// Connections are told that every record is durable.
     ConfirmAll,
-    /// A confirm waits for the record before its own.
+    /// A confirm waits only for the record before its own.
     ConfirmOneTooFew,
     /// A failed sync is ignored, and later records are confirmed.
     ConfirmAfterFailure,
@@ -74,11 +74,11 @@ pub enum Bug {
     ReceiptsOvertake,
     /// A cell is not woken when the journal advances.
     LostJournalWake,
-    /// A cell that starts to wait for the journal does not check how far it is.
+    /// A cell that starts to wait for the journal does not check how far the journal already is.
     JournalUnlooked,
     /// A settle is not recorded.
     SettleUnrecorded,
-    /// A dead letter leaves its queue in one record and enters the other in a later one.
+    /// One record removes a dead letter from its queue, and a later one adds it to its target.
     MoveUngrouped,
     /// The records of a transaction are not grouped.
     TransactionUngrouped,
@@ -109,9 +109,9 @@ pub enum Bug {
     SegmentNotSynced,
     /// A manifest is not synced before a checkpoint names it.
     ManifestNotSynced,
-    /// Pages are discarded before the checkpoint is durable that says that they are gone.
+    /// Pages are discarded before the checkpoint that drops them is durable.
     DiscardBeforeCheckpoint,
-    /// A checkpoint forgets which entries are settled in pages that others still need.
+    /// A checkpoint forgets which entries are settled in pages whose other entries are still needed.
     SettledForgotten,
     /// A checkpoint forgets the list of segments.
     SegmentsForgotten,
@@ -154,7 +154,7 @@ pub enum Bug {
     DedupUnread,
     /// The window of ids that were recorded again restarts with the broker.
     DedupAnew,
-    /// Recovery ignores settled messages, and with them their ids.
+    /// Recovery ignores settled messages and thus their ids.
     SettledIdsForgotten,
     /// The broker assumes that the journal accepts records of any length.
     LengthUnlimited,
@@ -254,7 +254,7 @@ pub enum Bug {
     WindowUnbounded,
     /// A drained link does not answer.
     DrainUnanswered,
-    /// A drained link reports less use of its credit than it had.
+    /// A drained link reports that it used less credit than it did.
     DrainMiscounted,
     /// The last of several messages accepted together gets no outcome.
     OutcomesOneTooFew,
@@ -263,7 +263,7 @@ pub enum Bug {
 }
 
 impl Bug {
-    /// Every planted bug with the properties of which one has to catch it.
+    /// Every planted bug, with the properties of which at least one has to catch it.
     pub const ALL: [(Bug, &'static [Property]); 126] = [
         (Bug::StaleTable, &[Property::Visibility, Property::Loss]),
         (Bug::LostWake, &[Property::Starvation]),

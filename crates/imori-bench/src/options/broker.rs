@@ -19,7 +19,7 @@ pub enum Style {
     /// Prefixes: `/queue/name`, `/topic/name`.
     #[default]
     Rabbitmq,
-    /// Bare addresses, the kind in a header of its own: `destination-type:ANYCAST`.
+    /// Bare addresses, with the kind in a separate header: `destination-type:ANYCAST`.
     Artemis,
 }
 
@@ -34,29 +34,29 @@ pub struct BrokerOptions {
     /// The trust of connections with TLS.
     #[command(flatten)]
     pub trust: Trust,
-    /// How this broker wants queues and topics named, with STOMP.
+    /// The broker's syntax for names of queues and topics in STOMP.
     #[arg(long, value_enum, default_value_t)]
     pub destination_style: Style,
-    /// A process of the broker on this machine; its descendants are counted too. Repeatable; unless
-    /// said, whoever listens at the port of a local URL.
+    /// A process of the broker on this machine; its descendants are counted too. Repeatable; by default the process
+    /// that listens at the port of a local URL.
     #[arg(long)]
     pub pid: Vec<u32>,
     /// Where the results go.
     #[command(flatten)]
     pub outputs: Outputs,
-    /// Folder on the broker's file system, in which the disk canary writes and syncs 4 KiB ten times a
-    /// second; the broker's own if it is found, else that for temporary files.
+    /// Folder on the broker's file system, in which the disk canary writes and syncs 4 KiB ten times a second; by
+    /// default the broker's folder if it is found, otherwise the folder for temporary files.
     #[arg(long, value_name = "FOLDER")]
     pub disk_canary: Option<PathBuf>,
-    /// A TCP echo service on the broker's host, for the network canary; one of our own, or how long the
-    /// host takes to answer, unless said.
+    /// A TCP echo service on the broker's host, for the network canary; by default an echo service of the tool, or the
+    /// time that the host takes to answer.
     #[arg(long, value_name = "ADDRESS")]
     pub echo: Option<SocketAddr>,
     /// Show progress on standard error even if it is not a terminal.
     #[arg(long)]
     pub progress: bool,
-    /// Open a connection again when it breaks, instead of ending the run; what may have been on it is
-    /// counted as unknown.
+    /// Reopen a connection when it breaks, instead of ending the run; messages that may have been in flight on it count
+    /// as unknown.
     #[arg(long)]
     pub reconnect: bool,
     /// Load threads: 1 drives all connections, 2 gives each side a thread.
@@ -73,7 +73,7 @@ pub struct IdleOptions {
     /// Connections to open.
     #[arg(long, default_value_t = 10_000)]
     pub connections: u32,
-    /// How long to hold them before the memory is read.
+    /// Time to hold the connections before the memory is read.
     #[arg(long, value_parser = duration, default_value = "5s")]
     pub hold: Duration,
 }

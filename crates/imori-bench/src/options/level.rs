@@ -10,12 +10,12 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, ValueEnum, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Level {
-    /// The broker has it.
+    /// The broker has the message in memory.
     #[default]
     Memory,
-    /// The kernel has it: the end of the broker does not lose it.
+    /// The kernel has the message, which survives the end of the broker process.
     Os,
-    /// The disk has it: a power cut does not lose it.
+    /// The message is on disk and survives a power cut.
     Disk,
 }
 
@@ -66,11 +66,11 @@ impl FromStr for QueueArgument {
 /// The safety and the arguments of queues.
 #[derive(Debug, Default, Clone, Args)]
 pub struct KeepOptions {
-    /// How safe messages are to be: `os` and `disk` send persistent messages to durable queues. What
-    /// the broker then confirms, with `--confirm`, is checked against it where the broker says its level.
+    /// How safe messages are to be: `os` and `disk` send persistent messages to durable queues. With `--confirm`, the
+    /// level that the broker reports with a confirm is checked against it, if it reports one.
     #[arg(long, value_enum, default_value_t)]
     pub level: Level,
-    /// An argument with which queues are declared, such as `x-queue-type=quorum`; repeatable.
+    /// An argument of the declared queues, such as `x-queue-type=quorum`; repeatable.
     #[arg(long, value_name = "NAME=VALUE")]
     pub queue_argument: Vec<QueueArgument>,
 }

@@ -83,34 +83,34 @@ impl fmt::Display for Arrival {
 /// How load is made and how long.
 #[derive(Debug, Clone, Args)]
 pub struct LoadOptions {
-    /// Operations a second, all connections together, sent when they are due whether or not earlier
-    /// ones are done (open loop); `find` searches the highest rate that keeps `--slo`.
+    /// Operations a second, all connections together, sent when they are due, even if earlier ones are not done (open
+    /// loop); `find` searches the highest rate that keeps `--slo`.
     #[arg(long, value_name = "RATE")]
     pub rate: Option<Rate>,
-    /// Send the next as soon as the last is done, as fast as it goes (closed loop). A stall of the
-    /// broker then stops the clock that should see it, so the report carries the word.
+    /// Send each operation as soon as the previous one is done (closed loop). The load then pauses during a stall of
+    /// the broker, which hides latency, so the report says that it was a closed loop.
     #[arg(long, conflicts_with = "rate")]
     pub closed: bool,
-    /// How operations are spread over time: `poisson`, `fixed` or `burst:N`.
+    /// Distribution of operations over time: `poisson`, `fixed` or `burst:N`.
     #[arg(long, default_value = "poisson")]
     pub arrival: Arrival,
-    /// The seed of arrival times; one seed always draws the same times.
+    /// The seed of arrival times; the same seed always draws the same times.
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
-    /// Operations of an open loop that may be under way; what is due beyond that waits, and its
-    /// waiting counts.
+    /// Operations of an open loop that may be in flight; further operations wait when they are due, and their wait
+    /// counts as latency.
     #[arg(long, value_parser = count, default_value = "1M")]
     pub max_in_flight: u64,
-    /// Objectives of the run, else the exit code is 5: `p99.9<20ms,lost=0,stall50=99.9%`.
+    /// Objectives of the run, such as `p99.9<20ms,lost=0,stall50=99.9%`; if one is missed, the exit code is 5.
     #[arg(long)]
     pub slo: Option<Slo>,
-    /// Measure for so long.
+    /// Time to measure.
     #[arg(long, value_parser = duration)]
     pub time: Option<Duration>,
-    /// Before it: operations or time that do not count. A tenth of them, or 2 s, unless said.
+    /// Warm-up: operations or time that do not count. By default a tenth of the operations, or 2 s.
     #[arg(long)]
     pub warmup: Option<Amount>,
-    /// With `--rate find`: how long each step is measured.
+    /// With `--rate find`: the time that each step is measured.
     #[arg(long, value_parser = duration, default_value = "20s")]
     pub find_step: Duration,
 }

@@ -20,51 +20,52 @@ const MESSAGES: u64 = 200_000;
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum AckMode {
-    /// The broker takes delivery for done.
+    /// The broker counts a message as settled when it is delivered.
     #[default]
     Auto,
-    /// One ACK for all that one read brought.
+    /// One ACK for all deliveries of one read.
     Client,
-    /// An ACK for each.
+    /// An ACK for each delivery.
     ClientIndividual,
 }
 
-/// In which order a consumer acknowledges.
+/// The order in which a consumer acknowledges.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum AckOrder {
-    /// As deliveries come.
+    /// In the order of the deliveries.
     #[default]
     Arrival,
-    /// Any of those that came and are not acknowledged; half of `--prefetch` are kept back, or 4.
+    /// A random unacknowledged delivery; half of `--prefetch`, or 4, are held back.
     Random,
 }
 
 /// The options that one-way scenarios share.
 #[derive(Debug, Clone, Args)]
 pub struct FlowOptions {
-    /// How load is made and how long.
+    /// The load's timing and duration.
     #[command(flatten)]
     pub load: LoadOptions,
-    /// Messages to measure, all publishers together; 200k in a closed loop unless said.
+    /// Messages to measure, all publishers together; by default 200k in a closed loop.
     #[arg(long, value_parser = count, conflicts_with = "time")]
     pub messages: Option<u64>,
-    /// Consumer acknowledgement; `auto` unless said, and `client-individual` with `--level os` or `disk`.
+    /// Consumer acknowledgement; by default `auto`, and `client-individual` with `--level os` or `disk`.
     #[arg(long, value_enum)]
     pub ack: Option<AckMode>,
     /// Deliveries that may be unacknowledged, `prefetch-count` in STOMP.
     #[arg(long)]
     pub prefetch: Option<u32>,
-    /// In a closed loop, messages that may be on their way, all publishers together.
+    /// In a closed loop, messages that may be in flight, all publishers together.
     #[arg(long, value_parser = count, default_value = "10k")]
     pub window: u64,
-    /// Ask the broker to confirm each message, and let each publisher have so many unconfirmed.
+    /// Ask the broker to confirm each message, and allow each publisher this many unconfirmed messages.
     #[arg(long, value_name = "WINDOW", value_parser = clap::value_parser!(u32).range(1..))]
     pub confirm: Option<u32>,
     /// Name of the queues or topics; a number is appended to it.
     #[arg(long, default_value = "imori-bench")]
     pub destination: String,
-    /// Give messages so many numeric properties, and consumers a selector that compares each of them; all pass.
+    /// Give messages this many numeric properties, and consumers a selector that compares all of them; every message
+    /// matches.
     #[arg(long, value_name = "COUNT", default_value_t = 0, value_parser = clap::value_parser!(u8).range(..=COMPARISONS_MAX))]
     pub comparisons: u8,
 }
@@ -99,7 +100,7 @@ impl FlowOptions {
         self.ack.unwrap_or_default()
     }
 
-    /// Messages to measure, unless a time is measured.
+    /// Number of messages to measure; unused if the run is bounded by time.
     pub(crate) fn messages(&self) -> u64 {
         self.messages.unwrap_or(MESSAGES)
     }
@@ -114,12 +115,12 @@ impl FlowOptions {
         self.load.measured(self.messages, MESSAGES)
     }
 
-    /// A description of the load: open or closed loop.
+    /// Describes the load: open or closed loop.
     pub(crate) fn mode(&self) -> String {
         self.load.open_mode().unwrap_or_else(|| format!("CLOSED window {}", self.window))
     }
 
-    /// The most messages in flight.
+    /// Maximum number of messages in flight.
     pub(crate) fn in_flight_max(&self) -> u64 {
         match self.load.open_rate() {
             Some(_) => self.load.max_in_flight,
@@ -169,24 +170,23 @@ pub struct QueueOptions {
     /// The order of acknowledgements, with `--ack client-individual`.
     #[arg(long, value_enum, default_value_t)]
     pub ack_order: AckOrder,
-    /// Give messages so many priorities in turns, and declare queues that know them; order is
-    /// then checked within each.
+    /// Give messages this many priorities in turns, and declare queues with these priorities; order is then checked
+    /// within each.
     #[arg(long, value_parser = clap::value_parser!(u8).range(2..=10))]
     pub priorities: Option<u8>,
-    /// Give each message so long to live; what does not arrive and is older counts as expired.
+    /// The time to live of each message; a missing message that is older counts as expired.
     #[arg(long, value_parser = duration)]
     pub expiration: Option<Duration>,
 }
 
 impl QueueOptions {
-    /// The flow options with the default acknowledgement of this level: durable messages are
-    /// acknowledged one by one.
+    /// The flow options with the level's default acknowledgement: durable messages are acknowledged one by one.
     pub(crate) fn acknowledged(&self) -> FlowOptions {
         let usual = self.keep.level.is_durable().then_some(AckMode::ClientIndividual);
         FlowOptions { ack: self.flow.ack.or(usual), ..self.flow.clone() }
     }
 
-    /// Refuses combinations of options that cannot be run.
+    /// Refuses combinations of options that cannot run together.
     pub(crate) fn check(&self) -> Result<()> {
         self.flow.check(self.publishers, self.size)?;
         ensure!(self.queues >= 1, "a queue scenario needs a queue; ask for 1 or more");
@@ -233,7 +233,7 @@ pub struct PubsubOptions {
     /// Connections that publish.
     #[arg(long, default_value_t = 1)]
     pub publishers: u32,
-    /// Subjects, which the publishers take in turns; each has one of its own unless said.
+    /// Subjects, which the publishers use in turns; by default one for each publisher.
     #[arg(long)]
     pub subjects: Option<u32>,
     /// Subscribers of each subject, each on a connection of its own.
@@ -245,7 +245,7 @@ pub struct PubsubOptions {
 }
 
 impl PubsubOptions {
-    /// Refuses combinations of options that cannot be run.
+    /// Refuses combinations of options that cannot run together.
     pub(crate) fn check(&self) -> Result<()> {
         ensure!(self.subscribers >= 1, "a subject needs a subscriber; ask for 1 or more");
         ensure!(
@@ -264,7 +264,7 @@ impl PubsubOptions {
     }
 }
 
-/// One publisher, one subject, many subscribers: when the first, the middle and the last of them has it.
+/// One publisher, one subject, many subscribers: when the first, the median and the last of them has each message.
 #[derive(Debug, Clone, Args)]
 pub struct FanOutOptions {
     /// Broker, accounting and output.
@@ -282,7 +282,7 @@ pub struct FanOutOptions {
 }
 
 impl FanOutOptions {
-    /// The same run as a `pubsub` with one subject.
+    /// The options of this run as a `pubsub` with one subject.
     pub(crate) fn as_pubsub(&self) -> PubsubOptions {
         PubsubOptions {
             broker: self.broker.clone(),

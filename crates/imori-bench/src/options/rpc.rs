@@ -47,7 +47,7 @@ pub enum ReplyKind {
     /// An inbox of the connection: `/temp-queue/…` in STOMP, `_INBOX.…` in NATS.
     #[default]
     TempQueue,
-    /// A named queue for each requester, which it subscribes to; not in NATS.
+    /// A named queue for each requester, which subscribes to it; not in NATS.
     Named,
 }
 
@@ -57,37 +57,37 @@ pub struct RpcOptions {
     /// Broker, accounting and output.
     #[command(flatten)]
     pub broker: BrokerOptions,
-    /// Connections that ask.
+    /// Connections that send requests.
     #[arg(long, default_value_t = 1)]
     pub requesters: u32,
-    /// Connections that answer; a peer without a broker answers itself, and they are not opened.
+    /// Connections that answer; not opened for a peer without a broker, which answers itself.
     #[arg(long, default_value_t = 1)]
     pub responders: u32,
     /// How load is made and how long; without `--rate` it is a closed loop.
     #[command(flatten)]
     pub load: LoadOptions,
-    /// Calls to measure, all requesters together; 100k in a closed loop unless said.
+    /// Calls to measure, all requesters together; by default 100k in a closed loop.
     #[arg(long, value_parser = count, conflicts_with = "time")]
     pub requests: Option<u64>,
     /// Bytes of each request and reply.
     #[arg(long, default_value_t = 128)]
     pub size: usize,
-    /// Calls in flight for each requester: 1 is lock-step, `all` sends everything and then reads. 1 in
-    /// a closed loop unless said; with `--rate` as many as are due.
+    /// Calls in flight for each requester: 1 is lock-step, `all` sends everything and then reads. By default 1 in a
+    /// closed loop, and with `--rate` all calls that are due.
     #[arg(long)]
     pub depth: Option<Depth>,
     /// Where replies go.
     #[arg(long, value_enum, default_value_t)]
     pub reply: ReplyKind,
-    /// Name of the service: a queue in STOMP, taken as it stands with a leading slash; in NATS a
-    /// subject that the responders share as a queue group.
+    /// Name of the service: a queue in STOMP, used unchanged if it has a leading slash; in NATS a subject that the
+    /// responders share as a queue group.
     #[arg(long, default_value = SERVICE)]
     pub destination: String,
-    /// Give each requester a thread of its own, and the responders another: requests come one by
-    /// one then, and not as one read of many replies brings them about.
+    /// Give each requester its own thread, and the responders another: requests then arrive one by one, and not in
+    /// groups after one read of many replies.
     #[arg(long, conflicts_with = "threads")]
     pub independent: bool,
-    /// Give up a call after this time; with depth `all` no single call is given up.
+    /// Time-out of a call; with depth `all` no single call times out.
     #[arg(long, value_parser = duration, default_value = "5s")]
     pub timeout: Duration,
 }

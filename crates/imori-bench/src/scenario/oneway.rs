@@ -35,7 +35,7 @@ use crate::watch::cost::Cost;
 const LINGER: Duration = Duration::from_millis(300);
 /// Quiet time after which a missing message counts as lost.
 const DRAIN: Duration = Duration::from_secs(1);
-/// The same after an open loop, which may end while the broker is stalled; a stall is not a loss.
+/// Longer quiet time after an open loop, which may end while the broker is stalled; a stall is not a loss.
 const DRAIN_OPEN: Duration = Duration::from_secs(3);
 
 /// A run with open connections.
@@ -49,7 +49,7 @@ pub(super) struct Run<'a> {
     pub(super) publisher_count: u64,
     /// Places per publisher.
     stride: usize,
-    /// Messages that should be published by now, as far as phases have a fixed count.
+    /// Messages that should be published by now, counting only phases with a fixed count.
     expected: u64,
     clock: Clock,
     /// Time at which the connections were opened.
@@ -198,7 +198,7 @@ impl<'a> Run<'a> {
         Ok((cost, self.consumers.board.received.deliveries - before, ended))
     }
 
-    /// Open loop: sends each message when it is due, whatever became of earlier ones.
+    /// Open loop: sends each message when it is due, even if earlier ones are still unconfirmed.
     fn measure_open(&mut self) -> Result<(Cost, u64, Ended)> {
         let (Amount::Time(warmup), Amount::Time(time)) = (self.options.warmup(), self.options.measured())
         else {
@@ -423,7 +423,7 @@ fn consuming(options: &FlowOptions, shape: &Shape, number: u64) -> Consuming {
 /// The condition that a wait ends with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Goal {
-    /// The end of the time alone.
+    /// Nothing but the end of the time.
     Time,
     /// This many more messages have passed.
     Messages(u64),

@@ -20,16 +20,16 @@ const PEERS: &str = ".tools/peers";
 /// How the turns are run.
 #[derive(Debug, Default, Clone, Args)]
 pub(crate) struct TurnOptions {
-    /// Turns of each peer; 5 unless said.
+    /// Turns of each peer; by default 5.
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) rounds: Option<u32>,
-    /// The program `imori`; this one, or the one beside it, unless said.
+    /// The program `imori`; by default this program, or the one in the same folder.
     #[arg(long, value_name = "PATH")]
     pub(crate) imori: Option<PathBuf>,
-    /// Where `make peers` has put the others; `.tools/peers` unless said.
+    /// The folder in which `make peers` has put the other brokers; by default `.tools/peers`.
     #[arg(long, value_name = "FOLDER")]
     pub(crate) peers_dir: Option<PathBuf>,
-    /// Folder for the results; one in the current folder, named after scenario and time, unless said.
+    /// Folder for the results; by default one in the current folder, named after scenario and time.
     #[arg(long, value_name = "FOLDER")]
     pub(crate) out: Option<PathBuf>,
     /// Pin each broker to these CPUs, as `taskset -c` takes them.
@@ -43,13 +43,13 @@ pub(crate) struct TurnOptions {
 /// Where peers of one's own are.
 #[derive(Debug, Default, Clone, Args)]
 pub(crate) struct OwnOptions {
-    /// Where the first peer is whose name is not known; again for the second.
+    /// The address of the first peer with an unknown name; repeat for the second.
     #[arg(long, value_name = "URL")]
     pub(crate) peer_url: Vec<String>,
-    /// A shell command that starts it for each turn; without one it runs already.
+    /// A shell command that starts the peer for each turn; without one, the peer runs already.
     #[arg(long, value_name = "COMMAND")]
     pub(crate) peer_start: Vec<String>,
-    /// A shell command that stops it; signals unless said.
+    /// A shell command that stops the peer; by default signals stop it.
     #[arg(long, value_name = "COMMAND")]
     pub(crate) peer_stop: Vec<String>,
 }
@@ -57,10 +57,10 @@ pub(crate) struct OwnOptions {
 /// How a list is run, and how its result is judged.
 #[derive(Debug, Default, Clone, Args)]
 pub(crate) struct ListOptions {
-    /// Run only the lines of the list whose names begin so; several with a comma between.
+    /// Run only the lines of the list whose names begin with this; separate several by commas.
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     pub(crate) only: Vec<String>,
-    /// Exit with 5 if the first peer spends more CPU a delivery than another, by more than this share: `3%`.
+    /// Exit with 5 if the first peer spends more CPU per delivery than another peer, by more than this share: `3%`.
     #[arg(long, value_name = "SHARE")]
     pub(crate) tolerance: Option<Share>,
 }

@@ -27,12 +27,12 @@ pub struct ExperimentArgs {
     /// Which one.
     #[arg(value_enum)]
     pub(crate) which: Which,
-    /// Peers instead of all; as for `versus`, with their protocols.
+    /// The peers to measure, as for `versus`, with their protocols; by default all.
     pub(crate) peers: Vec<String>,
     /// Leave out points with more requests, requesters or bytes than this.
     #[arg(long, value_parser = count, value_name = "COUNT")]
     pub(crate) largest: Option<u64>,
-    /// Measure each point for so long, where the experiment is bounded by time.
+    /// Measuring time of each point, if the experiment is bounded by time.
     #[arg(long, value_name = "TIME")]
     pub(crate) time: Option<String>,
     #[command(flatten)]

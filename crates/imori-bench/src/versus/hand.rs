@@ -14,7 +14,7 @@ use crate::versus::arguments::TurnOptions;
 /// Shows which peers are on this machine, or runs one until standard input ends.
 #[derive(Debug, Clone, Args)]
 pub struct PeersArgs {
-    /// The peer to run, such as `rabbitmq` or `imori:nats`; all are shown without one.
+    /// The peer to run, such as `rabbitmq` or `imori:nats`; without one, all are listed.
     pub(crate) peer: Option<String>,
     #[command(flatten)]
     pub(crate) turns: TurnOptions,

@@ -35,26 +35,26 @@ pub use syncs::SyncsArgs;
 /// The commands that compare several brokers.
 #[derive(Debug, Clone, Subcommand)]
 pub enum Beside {
-    /// One scenario, or a list of them, against several peers in turns, with medians and quotients.
+    /// Run one scenario, or a list of them, against several peers in turns, with medians and ratios.
     ///
     /// Peers are imori, nats-server, rabbitmq, rabbitmq-quorum, artemis, broker-j, activemq and relay, and for
-    /// imori-brokerless zeromq and grpc, each with its protocol if it speaks several: imori:nats; the
-    /// path of another program imori; the URL of what runs already; and any other name with --peer-url. NAME=PEER calls it by another name: before=old/imori.
-    /// Options that are not listed here are the scenario's.
+    /// imori-brokerless zeromq and grpc, each with its protocol if it speaks several: imori:nats; the path of another
+    /// program imori; the URL of a broker that runs already; and any other name with --peer-url. NAME=PEER shows the
+    /// peer under another name: before=old/imori. Options that are not listed here are the scenario's.
     ///
     /// Lists are brokers, amqp, amqp10, builds and brokerless, or a file whose lines have a name, a protocol (stomp,
-    /// nats, amqp, amqp10 or own), and a scenario with its options. With a list the other options replace those of
-    /// the lines that have them.
+    /// nats, amqp, amqp10 or own), and a scenario with its options. With a list, an option given here replaces the same
+    /// option of each line that has it.
     Versus(VersusArgs),
-    /// Kept results, printed again, or as a page.
+    /// Print saved results again, or write them as a page.
     Report(ReportArgs),
-    /// An experiment that others published, for Imori and those that it was made with.
+    /// Repeat a published experiment with Imori and the brokers that it compared.
     Experiment(ExperimentArgs),
-    /// The peers on this machine; or one of them, run by hand.
+    /// List the peers on this machine, or run one of them by hand.
     Peers(PeersArgs),
-    /// How often each broker makes the disk keep what it wrote, under the same durable load.
+    /// Count how often each broker syncs to disk, under the same durable load.
     Syncs(SyncsArgs),
-    /// The guard between a comparison and a broker.
+    /// Guards a broker: stops it when the comparison ends.
     #[command(hide = true)]
     Guard(GuardArgs),
 }

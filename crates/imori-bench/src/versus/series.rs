@@ -12,7 +12,7 @@ use clap::ValueEnum;
 pub(crate) enum Which {
     /// 32 k to 512 k requests of one requester.
     Requests,
-    /// 10 k requests of 4 to 64 requesters that do not know of each other.
+    /// 10 k requests of 4 to 64 independent requesters.
     Concurrency,
     /// Messages of 64 B to 256 KiB by AMQP 1.0, in memory, without pause for five minutes.
     Sizes,

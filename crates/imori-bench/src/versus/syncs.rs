@@ -40,25 +40,25 @@ const TAIL: Duration = Duration::from_secs(5);
 /// Counts how often brokers wait for their disk under durable load.
 #[derive(Debug, Clone, Args)]
 pub struct SyncsArgs {
-    /// Peers as for `versus`, which are started here.
+    /// Peers as for `versus`, which this command starts.
     #[arg(required = true)]
     pub(crate) peers: Vec<String>,
-    /// The level that is asked for.
+    /// The safety level of the messages.
     #[arg(long, value_enum, default_value_t = Level::Disk)]
     pub(crate) level: Level,
     /// Messages that each publisher may have unconfirmed.
     #[arg(long, default_value_t = 256, value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) confirm: u32,
-    /// Connections that publish, and as many that consume.
+    /// Connections that publish; as many others consume.
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) publishers: u32,
     /// Bytes of each body: `1024`, `1KiB` or `1KB`, which is 1000.
     #[arg(long, value_parser = size, default_value = "1024")]
     pub(crate) size: usize,
-    /// Count for so long.
+    /// Time to count.
     #[arg(long, value_parser = duration, default_value = "5s")]
     pub(crate) time: Duration,
-    /// The program that counts; `perf` where it may be used, else `strace`.
+    /// The program that counts; `perf` if permitted, otherwise `strace`.
     #[arg(long, value_enum)]
     pub(crate) by: Option<Counter>,
     /// File for the result as JSON.

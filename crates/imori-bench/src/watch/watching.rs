@@ -39,7 +39,7 @@ pub(crate) struct WatchOptions {
     pub(crate) port: u16,
     /// Folder for the disk canary; by default one on the broker's file system.
     pub(crate) disk_canary: Option<PathBuf>,
-    /// A TCP echo service on the broker's host; without it see [`echo`].
+    /// A TCP echo service on the broker's host; without one, see [`echo`].
     pub(crate) echo: Option<SocketAddr>,
     /// Number of load threads.
     pub(crate) load_threads: u32,
@@ -58,7 +58,7 @@ pub(crate) struct Watch {
 }
 
 impl Watch {
-    /// Starts watching; anything that cannot be observed is mentioned in the verdicts, and is no error.
+    /// Starts watching; anything that cannot be observed is mentioned in the verdicts and is not an error.
     pub(crate) fn start(clock: Clock, options: &WatchOptions) -> Result<Watch> {
         let address = resolve(&options.host, options.port)?;
         let is_address_here = is_here(address);
@@ -118,7 +118,7 @@ impl Watch {
         canary
     }
 
-    /// The broker's processes, named or found, without their descendants.
+    /// The broker's processes, given in the options or found by port, without their descendants.
     pub(crate) fn pids(&self) -> &[u32] {
         &self.pids
     }
@@ -128,7 +128,7 @@ impl Watch {
         self.disk_folder.as_deref()
     }
 
-    /// Broker and machine in the last second.
+    /// Measurements of broker and machine in the last second.
     pub(crate) fn live(&self) -> (Option<BrokerSecond>, HostSecond) {
         let now = self.clock.now();
         let begin = now.saturating_sub(SECOND_NANOS);
@@ -195,7 +195,8 @@ pub(crate) struct Watched {
 }
 
 impl Watched {
-    /// Broker, machine and client in second `number` after `from`, the nanosecond at which measuring began.
+    /// Measurements of broker, machine and client in second `number` after `from`, the nanosecond at which measuring
+    /// began.
     pub(crate) fn second(&self, number: u32, from: u64) -> (Option<BrokerSecond>, HostSecond, f64) {
         let begin = from.saturating_add(u64::from(number) * SECOND_NANOS);
         let end = begin.saturating_add(SECOND_NANOS);
@@ -211,7 +212,7 @@ impl Watched {
         judge(operations, &self.evidence, &self.setting)
     }
 
-    /// Latency of the disk canary's write and sync within the interval; `None` without any.
+    /// Latency of the disk canary's writes and syncs within the interval; `None` if there were none.
     pub(crate) fn disk_sync(&self, begin: u64, end: u64) -> Option<Latency> {
         let syncs = self.evidence.disk_syncs(begin, end);
         (syncs.samples() > 0).then(|| syncs.summary(LatencyKind::Service))

@@ -13,14 +13,14 @@ use super::page_part::PagePart;
 use super::pages::{GonePage, Page, PageId, PageSource, Pages};
 use super::run::{Run, RunPlace};
 
-/// Pages that are unpacked at once where the front of a queue comes to them.
+/// Pages unpacked at once when they reach the front of a queue.
 const UNPACK_PAGES: usize = 4;
 
 /// Messages of one priority.
 #[derive(Debug, Default)]
 pub(crate) struct PriorityLane {
-    /// Messages that were delivered and released. They precede the fresh ones, unless a consumer had selected
-    /// them from in between.
+    /// Messages that were delivered and released. They precede the fresh ones, unless a consumer had taken them from
+    /// between others.
     pub(crate) released: BTreeMap<u64, Entry>,
     /// Fresh messages, which were not released, in memory or on disk. Parts in memory are never adjacent, and
     /// one is empty only if it is the only part.
@@ -34,13 +34,13 @@ pub(crate) struct PriorityLane {
 pub(crate) enum Part {
     /// In memory.
     Memory(Run),
-    /// On disk alone, or about to be written.
+    /// Only on disk, or about to be written.
     Page(PagePart),
     /// Pages at rest.
     Packed(Box<PackedPages>),
 }
 
-/// Where a message in memory stands in its lane.
+/// The place of a message in memory within its lane.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Stand {
     /// Among the released messages, with this sequence number.
@@ -54,7 +54,7 @@ pub(crate) enum Stand {
 pub(crate) enum Looked {
     /// It stopped at this message.
     Stopped(Stand),
-    /// It reached this page, which is on disk alone.
+    /// It reached this page, which is only on disk.
     OnDisk(PageId),
     /// It reached the end.
     End,
@@ -82,8 +82,8 @@ impl Part {
 }
 
 impl PriorityLane {
-    /// The first released message, if it precedes all fresh ones. One that a consumer had selected from
-    /// between others may stand behind some of them.
+    /// The first released message, if it precedes all fresh ones. A message that a consumer had taken from between
+    /// others may follow some of them.
     #[inline]
     fn first_released(&self) -> Option<(u64, &Entry)> {
         let (sequence, entry) = self.released.first_key_value()?;
@@ -167,8 +167,7 @@ impl PriorityLane {
         }
     }
 
-    /// Takes a message out of its place. Also returns `false` if it stood among fresh messages and leaves a
-    /// hole.
+    /// Removes the message at this place. Also returns `false` if it was among fresh messages and leaves a hole.
     pub(crate) fn take_at(&mut self, stand: Stand) -> Option<(Entry, bool)> {
         let (at, place) = match stand {
             Stand::Released(sequence) => return self.released.remove(&sequence).map(|entry| (entry, true)),
@@ -190,7 +189,7 @@ impl PriorityLane {
         self.released.get(&sequence).or_else(|| runs.find_map(|run| run.find(sequence)))
     }
 
-    /// Takes a message out of memory, wherever it stands.
+    /// Removes a message from memory by its sequence number, released or fresh.
     pub(crate) fn take(&mut self, sequence: u64) -> Option<Entry> {
         if let Some(entry) = self.released.remove(&sequence) {
             return Some(entry);
@@ -252,9 +251,9 @@ impl PriorityLane {
         self.append(newest);
     }
 
-    /// Cuts the messages in memory below number `mark` into pages, except the first `keep` bytes and the
-    /// newest part: all seekers have passed them. `paged` makes the pages, and returns the messages that it
-    /// could not use; it also gets whether the cut ends with a part.
+    /// Cuts the messages in memory below number `mark`, which all seekers have passed, into pages, except the first
+    /// `keep` bytes and the newest part. `paged` makes the pages, and returns the messages that it could not use; it
+    /// also gets whether the cut ends with a part.
     pub(crate) fn cut_between(
         &mut self,
         keep: usize,
@@ -273,7 +272,7 @@ impl PriorityLane {
                     keep = keep.saturating_sub(packed.memory());
                     self.parts.push_back(Part::Packed(packed));
                 }
-                // It can be the only part, and empty.
+                // An empty part stays if it is the only one.
                 Part::Memory(run) if at == newest && self.parts.is_empty() => {
                     self.parts.push_back(Part::Memory(run));
                 }
@@ -308,7 +307,7 @@ impl PriorityLane {
         self.parts.extend(later);
     }
 
-    /// The part of this page, if it is still on disk alone.
+    /// The part of this page, if it is still only on disk.
     pub(crate) fn part(&self, id: PageId) -> Option<&PagePart> {
         match self.parts.get(self.find(id)?) {
             Some(Part::Page(part)) => Some(part),
@@ -329,8 +328,8 @@ impl PriorityLane {
         self.parts.iter().position(|part| matches!(part, Part::Page(part) if part.id == id))
     }
 
-    /// Packs the pages that are at rest, behind those that are packed. The front unpacks what it comes to, and does not
-    /// leave it.
+    /// Packs the pages at rest that follow the last packed part. Pages before it were unpacked as the front reached
+    /// them, and stay unpacked.
     pub(crate) fn pack(&mut self, pages: &mut Pages) {
         let last = self.parts.iter().rposition(|part| matches!(part, Part::Packed(_)));
         let newest = self.parts.split_off(last.map_or(0, |last| last + 1));
@@ -355,7 +354,7 @@ impl PriorityLane {
         }
     }
 
-    /// Unpacks some pages of the packed ones that stand there, the first ones or those from this page on.
+    /// Unpacks `count` pages of the packed part at index `at`: from page `from` on, or the first ones.
     fn unpack(&mut self, at: usize, from: Option<PageId>, count: usize, pages: &mut Pages) {
         let Some(Part::Packed(packed)) = self.parts.get_mut(at) else { return };
         let before = from.map_or(0, |id| packed.iter().take_while(|(_, part)| part.id != id).count());
@@ -392,13 +391,14 @@ impl PriorityLane {
         gone
     }
 
-    /// Where a page stands that may be packed.
+    /// Index of the packed part that contains this page, if one does.
     fn find_packed(&self, id: PageId) -> Option<usize> {
         let has = |packed: &PackedPages| packed.may_have(id) && packed.iter().any(|(_, part)| part.id == id);
         self.parts.iter().position(|part| matches!(part, Part::Packed(packed) if has(packed)))
     }
 
-    /// Asks for a page that is on disk alone and was not asked for, and for those that follow it, `count` in all.
+    /// Requests a page that is only on disk, unless it is requested already, and the pages that follow it, `count` in
+    /// all.
     pub(crate) fn ask_for(
         &mut self,
         id: PageId,
@@ -424,7 +424,7 @@ impl PriorityLane {
         }
     }
 
-    /// Asks for the pages at the front until so many bytes are or will be in memory there.
+    /// Requests pages at the front until `goal` bytes there are in memory or requested.
     pub(crate) fn ask(&mut self, goal: usize, pages: &mut Pages, asked: &mut Vec<(PageId, PageSource)>) {
         let (mut ahead, mut at) = (0, 0);
         while ahead < goal {
@@ -433,7 +433,7 @@ impl PriorityLane {
             at += 1;
             match part {
                 Part::Memory(run) => ahead += run.memory(),
-                // Nothing is left of it.
+                // Does not occur: `unpack` has put pages in its place.
                 Part::Packed(_) => {}
                 Part::Page(part) => {
                     // A page that is being written can be read afterwards.
@@ -475,7 +475,7 @@ mod tests {
     use crate::limits::PAGE_BYTES_GOAL;
     use crate::queue::entry;
 
-    /// A lane of this many pages, 64 in a segment, of which each `step`-th is its own.
+    /// A lane of `page_count` pages; every `step`-th page of its segments, with 64 pages each, belongs to the lane.
     fn long_lane(page_count: u32, step: u32) -> (PriorityLane, Pages) {
         let (mut lane, mut pages) = (PriorityLane::default(), Pages::default());
         let (mut next, mut lsn) = (1, 1);
@@ -508,10 +508,10 @@ mod tests {
 
     #[test]
     fn the_pages_of_a_terabyte_take_45_mib() {
-        /// Pages of 256 KiB in a TiB, and how many of them are made here.
+        /// Pages of 256 KiB in a TiB; the test makes `MADE` of them.
         const PAGES: u64 = 4 << 20;
         const MADE: u64 = PAGES / 8;
-        // All are of one queue; or each segment has pages of many queues.
+        // Either one queue owns all pages, or each segment has pages of many queues.
         for step in [1, 9] {
             let (lane, pages) = long_lane(u32::try_from(MADE).expect("it is"), step);
             let packed = lane.parts.iter().map(|part| match part {
@@ -537,7 +537,8 @@ mod tests {
         let places =
             |asked: &[(PageId, PageSource)]| asked.iter().map(|(_, place)| place.clone()).collect::<Vec<_>>();
         assert_eq!(places(&asked), [0, 1, 2].map(place));
-        // The second is asked for, and those that follow it are from there on.
+        // Page 1 is requested already; a request for another page returns that page and those after it, unless they are
+        // requested already.
         for (from, expected) in
             [(1, vec![]), (3, vec![3, 4, 5, 6]), (254, vec![254, 255, 256, 257]), (256, vec![])]
         {
@@ -563,8 +564,8 @@ mod tests {
     #[test]
     fn what_stays_at_the_front_stays_of_the_oldest() {
         let one = entry(Lsn(1), b"body").memory();
-        // Parts, as messages in memory or as bytes of a page; bytes that have to stay; bytes of the newest
-        // part that can be cut, and that stay.
+        // Parts, as messages in memory or as bytes of a page; bytes to keep; bytes of the newest part that can be cut,
+        // and those that stay.
         for (parts, keep, expected) in [
             (&[][..], 0, (0, 0)),
             (&[Ok(3)], 0, (3 * one, 0)),

@@ -250,20 +250,20 @@ pub enum Done {
     },
     /// The queue to get from has no ready message.
     Empty,
-    /// Deliveries were settled.
+    /// This many deliveries were settled.
     Settled(usize),
     /// The queue was declared, or existed with the same settings.
     Declared {
-        /// Its name.
+        /// The queue's name.
         name: Name,
-        /// Whether it is new.
+        /// Whether the queue is new.
         is_new: bool,
-        /// Its ready messages.
+        /// Number of ready messages.
         ready: usize,
-        /// Its consumers.
+        /// Number of consumers.
         consumers: usize,
     },
-    /// Messages were dropped.
+    /// This many messages were dropped.
     Dropped(usize),
     /// The queue that was looked up.
     Queue(QueueInspection),

@@ -27,13 +27,14 @@ impl Origins {
         Origins { first, forms }
     }
 
-    /// The origin of a header block in this form; without such a form there is no header block.
+    /// The origin of a header block in this form; [`OriginId::BROKER`], without a header block, if the protocol has no
+    /// such form.
     #[inline]
     pub const fn origin(self, form: u8) -> OriginId {
         if form < self.forms { OriginId(self.first + form) } else { OriginId::BROKER }
     }
 
-    /// The form of a header block of this origin; `None` if it is another protocol's.
+    /// The form of a header block of this origin; `None` if the origin belongs to another protocol.
     #[inline]
     pub const fn form(self, origin: OriginId) -> Option<u8> {
         let form = origin.0.wrapping_sub(self.first);
@@ -61,7 +62,7 @@ pub enum Property {
     UserId,
     /// The application that sent the message.
     AppId,
-    /// The group of messages that it belongs to; one consumer of a queue at a time gets a group.
+    /// The message's group; only one consumer of a queue at a time receives a group.
     GroupId,
     /// The group that ends with this message: its own group, or none.
     GroupEnd,

@@ -15,14 +15,14 @@ pub enum CutReason {
         /// The limit, in bytes.
         unsent_max: usize,
     },
-    /// The client reads none of its waiting bytes, while memory is short.
+    /// The client reads none of its waiting bytes while memory is short.
     Stalled {
         /// The waiting bytes.
         unsent: usize,
         /// Seconds without any progress.
         seconds: u64,
     },
-    /// The client does not continue a long frame, while others wait for its memory.
+    /// The client does not continue a long frame while other connections wait for its memory.
     Unfinished {
         /// Seconds with hardly any progress.
         seconds: u64,
@@ -87,7 +87,7 @@ impl fmt::Display for CutReason {
     }
 }
 
-/// What a connection does when the broker takes a reader's queue away.
+/// Whether a connection survives when the broker takes a reader's queue away.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AfterCancel {
     /// The connection continues without the reader.
@@ -109,7 +109,7 @@ pub struct Recipient<'a> {
     pub settles: bool,
 }
 
-/// A reader that has received everything in its queue.
+/// A reader that has received every message in its queue.
 #[derive(Debug, Clone, Copy)]
 pub struct Drained<'a> {
     /// The session that numbers its deliveries.
@@ -118,7 +118,7 @@ pub struct Drained<'a> {
     pub label: &'a [u8],
     /// The reader's queue.
     pub queue: &'a Name,
-    /// The serial number behind the credit that was granted.
+    /// The serial number after the last delivery of the granted credit.
     pub used: u32,
     /// The serial numbers of the session's next frames.
     pub frames: FrameNumbers,
@@ -135,15 +135,15 @@ pub trait Encoder: Send {
         false
     }
 
-    /// Measures written bytes, in an encoder that keeps deliveries elsewhere and writes tickets for them: the
-    /// limits of unsent bytes and the memory gauge then count what the tickets stand for. `None` if the written
-    /// bytes are the deliveries.
+    /// Measures written bytes, in an encoder that keeps deliveries elsewhere and writes tickets for them: the limits of
+    /// unsent bytes and the memory gauge then count the deliveries behind the tickets. `None` if the written bytes are
+    /// the deliveries.
     fn weight(&self) -> Option<fn(&[u8]) -> usize> {
         None
     }
 
-    /// Whether the protocol has a form for a live delivery. The answer may depend only on what the shared
-    /// part of a delivery depends on.
+    /// Whether the protocol has a form for a live delivery. The answer may depend only on the inputs of a delivery's
+    /// shared part.
     fn has_form(&self, _: &Delivery<'_>) -> bool {
         true
     }
@@ -158,14 +158,14 @@ pub trait Encoder: Send {
         shared: &mut SharedHeaders,
     );
 
-    /// The bytes behind a body of this length, if a delivery consists of headers, body and these bytes, and
-    /// the deliveries of a run differ only in bodies and in what [`Encoder::renumber`] changes; otherwise
+    /// The bytes after a body of this length, if a delivery consists of headers, body and these bytes, and the
+    /// deliveries of a run differ only in bodies and in the fields that [`Encoder::renumber`] changes; otherwise
     /// `None`.
     fn run_end(&self, _body_len: usize) -> Option<&'static [u8]> {
         None
     }
 
-    /// Turns the headers of a delivery into those of the next one in its run; `false` if these would be
+    /// Turns the headers of a delivery into the headers of the next delivery in its run; `false` if these would be
     /// longer.
     fn renumber(&mut self, _headers: &mut [u8], _recipient: &Recipient<'_>) -> bool {
         false
@@ -186,7 +186,7 @@ pub trait Encoder: Send {
         let start = out.len();
         let Some((first, rest)) = run.split_first() else { return 0 };
         self.deliver(out, &recipient, &about.fresh(first.view()), shared);
-        // The others take about as many bytes, so that their room is reserved once.
+        // The other deliveries take about as many bytes, so their room is reserved once.
         out.reserve(((out.len() - start) * rest.len()).min(room));
         let body_len = first.view().body.len();
         let end = self.run_end(body_len);
@@ -219,7 +219,7 @@ pub trait Encoder: Send {
         FramePart { bytes: written.len(), is_counted: true }
     }
 
-    /// Writes that a reader has received everything, and gave up its remaining credit.
+    /// Tells the client that a reader has received every message in its queue and gave up its remaining credit.
     fn drained(&mut self, _out: &mut Vec<u8>, _drained: &Drained<'_>) {}
 
     /// Answers publishes of a session, after [`Outbound::confirm`] and [`Outbound::refuse`]. A protocol that
@@ -230,13 +230,13 @@ pub trait Encoder: Send {
     /// [`Outbound::promise`]: super::Outbound::promise
     fn confirmed(&mut self, _out: &mut Vec<u8>, _confirmed: Confirmed) {}
 
-    /// Writes that the broker took a reader's queue away.
+    /// Tells the client that the broker took a reader's queue away.
     fn cancelled(&mut self, out: &mut Vec<u8>, label: &[u8], queue: &Name) -> AfterCancel;
 
-    /// Writes that the client has this reader elsewhere now, under the same name.
+    /// Tells the client that another of its readers, with the same name, has replaced this one.
     fn taken_over(&mut self, _out: &mut Vec<u8>, _label: &[u8]) {}
 
-    /// Writes why the connection ends.
+    /// Tells the client why the connection ends.
     fn cut(&mut self, out: &mut Vec<u8>, reason: &CutReason);
 }
 
@@ -290,7 +290,7 @@ pub struct Confirmed {
     pub last: u64,
     /// All publishes before the first have been answered, if the protocol counts from 1 without gaps.
     pub is_in_order: bool,
-    /// The broker takes no responsibility for the publishes.
+    /// The broker refuses responsibility for the publishes.
     pub is_refused: bool,
 }
 
@@ -330,7 +330,7 @@ pub struct SharedHeaders {
 }
 
 impl SharedHeaders {
-    /// Creates headers for a message with this many receivers; for one, nothing is kept.
+    /// Creates headers for a message with this many receivers; with one receiver nothing is kept.
     pub fn for_receivers(receivers: usize) -> SharedHeaders {
         SharedHeaders { receivers, is_kept: receivers > 1, ..SharedHeaders::default() }
     }
@@ -362,7 +362,7 @@ impl SharedHeaders {
             return None;
         }
         if self.kind != Some(kind) {
-            // If `write` panics, the half that it has written must never be used.
+            // If `write` panics, its partial output must never be used.
             self.kind = None;
             self.bytes.clear();
             write(&mut self.bytes);

@@ -16,7 +16,7 @@ use crate::id::SessionId;
 pub struct Unsettled {
     /// The delivery's number in the session.
     pub number: u64,
-    /// The queue that it came from, and its position there.
+    /// The message's queue, and its position in that queue.
     pub place: QueuePosition,
     /// The reader that has the message.
     pub reader: ReaderId,
@@ -27,9 +27,9 @@ pub struct Unsettled {
 pub enum Numbers {
     /// This delivery.
     One(u64),
-    /// This delivery and all before it in the session.
+    /// This delivery and all earlier ones in the session.
     UpTo(u64),
-    /// This delivery and all before it of one reader.
+    /// This delivery and all earlier ones of one reader.
     UpToOf(u64, ReaderId),
     /// The delivery with the first number and those directly after it, up to the last number, until one is
     /// settled or missing.
@@ -43,8 +43,7 @@ pub enum Numbers {
 }
 
 impl Numbers {
-    /// The number of a delivery that has to be unsettled, or nothing is selected; `None` if there is no such
-    /// number.
+    /// The number of the delivery that must be unsettled for anything to be selected; `None` if nothing is required.
     pub fn named(self) -> Option<u64> {
         match self {
             Numbers::One(number)
@@ -69,7 +68,7 @@ impl Numbers {
 /// Settled deliveries that may keep a slot, in addition to as many as are unsettled.
 const HOLES_MAX: usize = 64;
 
-/// A session: its numbered deliveries, and everything else that belongs to it alone.
+/// A session: its numbered deliveries, and all other state that only this session has.
 #[derive(Debug, Default)]
 pub(super) struct Session {
     pub(super) id: SessionId,
@@ -79,7 +78,7 @@ pub(super) struct Session {
     pub(super) window: Option<u32>,
     /// Readers that were refused because the window was full, in order.
     pub(super) line: VecDeque<ReaderId>,
-    /// Slots of its readers, in no order; empty for the first session, which ends with the connection.
+    /// Slots of the session's readers, in no order; empty for the first session, which ends with the connection.
     pub(super) readers: Vec<u32>,
     /// The last round in which a reader of this session was seen.
     pub(super) seen_in: u64,
@@ -169,7 +168,7 @@ impl Session {
         self.unsettled_len
     }
 
-    /// Whether a window can limit such a delivery: that of unsettled deliveries, or that of frames.
+    /// Whether a window can limit such a delivery: the window of unsettled deliveries, or the window of frames.
     #[inline]
     pub(super) fn limits(&self, settles: bool) -> bool {
         settles || self.frames.is_some()
@@ -219,7 +218,7 @@ impl Session {
     /// Takes the delivery that `numbers` selects, if its range holds this one alone; otherwise `None`.
     #[inline]
     pub(super) fn settle_only(&mut self, numbers: Numbers) -> Option<Unsettled> {
-        // The general way gathers a row anyway; counting it here would count it twice.
+        // The general path gathers a row anyway; counting it here would count it twice.
         if matches!(numbers, Numbers::InRow(first, last) if first != last) {
             return None;
         }
@@ -472,7 +471,7 @@ mod tests {
                     .collect();
                 prop_assert_eq!(session.find(named).is_some(), model.contains_key(&named));
                 prop_assert_eq!(numbers(&session.meant(meant, 0)), expected.clone());
-                // The rest of a row would begin with another number.
+                // Once a part is settled, the rest of a row begins at a later number.
                 let settled = match meant {
                     Numbers::InRow(..) => numbers(&session.settle(meant, usize::MAX).0),
                     meant => settled_in_pieces(&mut session, meant),

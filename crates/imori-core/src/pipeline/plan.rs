@@ -15,7 +15,7 @@ use crate::record::message_bytes_max;
 use crate::route::{DurabilityPlan, Route};
 use crate::world::World;
 
-/// The plan of a batch that is not in any queue yet.
+/// The plan of a batch that no queue has yet.
 pub(crate) struct Plan<'r> {
     /// The queues that store the batch on disk, if any.
     pub(crate) durability: Option<Cow<'r, DurabilityPlan>>,
@@ -61,14 +61,14 @@ impl<'r> Plan<'r> {
     }
 }
 
-/// Whether the batch depends on properties of its queues at all.
+/// Whether the batch needs a plan: its messages are persistent or have ids.
 #[inline]
 pub(crate) fn needs_plan(batch: &Batch<'_>) -> bool {
     let properties = batch.messages.first().map(|first| first.view().properties);
     properties.is_some_and(|properties| properties.is_persistent || properties.has(Property::MessageId))
 }
 
-/// The plan of a dead letter, without the queues to which it would return unrejected.
+/// The plan of a dead letter, without the queues that it would reach again in a cycle without a rejection.
 pub(crate) fn plan_dead_letter<W: World>(world: &W, route: &Route, deaths: &Deaths) -> DurabilityPlan {
     let ask = |queue: &mut Queue| kept_by(queue).filter(|_| !deaths.is_cycle(queue.name()));
     DurabilityPlan::among(route.queues.iter().filter_map(|id| world.with_queue(*id, ask)))

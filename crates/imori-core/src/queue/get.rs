@@ -18,9 +18,9 @@ pub enum Got {
         /// Number of ready messages behind it.
         left: usize,
     },
-    /// No message is ready, or each one that is belongs to a consumer's group.
+    /// No message is ready, or every ready message belongs to a group that a consumer holds.
     Empty,
-    /// The first message is on disk. The client's connection resumes once the page is read, and tries again.
+    /// The first message is on disk. The client's connection resumes once its page is read, and tries again.
     Pending,
 }
 
@@ -57,7 +57,7 @@ impl Queue {
                     self.note_wait(&entry, now, effects);
                     self.note_given_out(&entry, effects);
                     if !self.consumers.has_groups() && is_grouped(&entry.message.view()) {
-                        // Until it is settled, no other reader gets a message of its group.
+                        // No other reader gets a message of this group until this one is settled.
                         self.begin_groups();
                     }
                     self.give_out(entry);
@@ -125,8 +125,8 @@ impl Queue {
         taken
     }
 
-    /// Takes out a message that waits in memory and moves elsewhere. Returns its record, if it had one;
-    /// `None` if there is no such message.
+    /// Removes a ready message in memory that is being moved elsewhere. Returns its record, if it had one; `None` if
+    /// there is no such message.
     pub(crate) fn take_waiting(&mut self, priority: u8, sequence: u64) -> Option<Option<RecordRef>> {
         let entry = self.ready.take(priority, sequence)?;
         if let Some(page) = entry.page {
@@ -136,7 +136,7 @@ impl Queue {
         Some(self.record_ref(entry.envelope.lsn))
     }
 
-    /// Takes the connections that wait to get a message and can be answered now.
+    /// Takes the connections that wait to get a message, if the queue can answer them now.
     pub(crate) fn answerable(&mut self) -> Vec<ConnectionId> {
         let is_known = !self.is_held_up() && (self.ready.is_empty() || self.ready.has_front());
         if is_known { self.take_askers() } else { Vec::new() }

@@ -1,4 +1,4 @@
-//! The sections and keys. The text above a key is its documentation, in the sample file too.
+//! The sections and keys. The text above a key is its documentation, also in the sample file.
 
 use std::path::PathBuf;
 
@@ -15,61 +15,62 @@ use super::setting::{Names, choice};
 use super::web_address::WebAddress;
 
 sections! {
-    /// Where clients connect. A reload opens and closes them; connections stay, whatever becomes of their listener. Beyond loopback only listeners with TLS are opened, and those without it that
+    /// Addresses at which clients connect. A reload opens and closes listeners; connections stay, even if their
+    /// listener closes. Beyond loopback the broker opens only listeners with TLS, and those without TLS that
     /// `broker.accept_plaintext` names.
     listeners: Listeners {
-        /// Addresses that speak STOMP 1.0, 1.1 and 1.2. Port 0 takes a free port; an empty list
-        /// switches the protocol off. An IPv6 address is left out, and that is no error, on a
-        /// host without IPv6, as long as another address remains.
+        /// Addresses that speak STOMP 1.0, 1.1 and 1.2. Port 0 takes a free port; an empty list switches the protocol
+        /// off. On a host without IPv6 the broker skips IPv6 addresses without an error, as long as another address
+        /// remains.
         stomp: Vec<ListenAddress> = vec![ListenAddress::loopback_v4(61613), ListenAddress::loopback_v6(61613)] => AtOnce;
-        /// Addresses that speak NATS. Otherwise as above.
+        /// Addresses that speak NATS, with the rules of `stomp`.
         nats: Vec<ListenAddress> = vec![ListenAddress::loopback_v4(4222), ListenAddress::loopback_v6(4222)] => AtOnce;
-        /// Addresses that speak AMQP 0-9-1 with RabbitMQ's extensions. Otherwise as above.
+        /// Addresses that speak AMQP 0-9-1 with RabbitMQ's extensions, and AMQP 1.0, with the rules of `stomp`.
         amqp: Vec<ListenAddress> = vec![ListenAddress::loopback_v4(5672), ListenAddress::loopback_v6(5672)] => AtOnce;
-        /// Addresses that speak, over WebSocket, those of STOMP and NATS that have a listener above. Otherwise
-        /// as above.
+        /// Addresses that speak STOMP and NATS over WebSocket, each only if it has a listener above, with the rules of
+        /// `stomp`.
         ws: Vec<ListenAddress> = vec![ListenAddress::loopback_v4(15674), ListenAddress::loopback_v6(15674)] => AtOnce;
-        /// Addresses that show connections, subscriptions and traffic over HTTP, at the paths and in
-        /// the JSON of nats-server's monitoring, to whoever asks. Otherwise as above.
+        /// Addresses of the monitor, which shows connections, subscriptions and traffic over HTTP without a login, at
+        /// the paths and in the JSON of nats-server's monitoring, with the rules of `stomp`.
         nats_monitor: Vec<ListenAddress> = vec![ListenAddress::loopback_v4(8222), ListenAddress::loopback_v6(8222)] => AtOnce;
-        /// Addresses that show, close, purge and delete over HTTP, at the paths and in the JSON of RabbitMQ's
-        /// management, for those who log in. Otherwise as above.
+        /// Addresses of the admin API, through which users who log in show, close, purge and delete objects over HTTP,
+        /// at the paths and in the JSON of RabbitMQ's management, with the rules of `stomp`.
         admin: Vec<ListenAddress> = vec![ListenAddress::loopback_v4(15672), ListenAddress::loopback_v6(15672)] => AtOnce;
-        /// Addresses that speak STOMP inside TLS, by the certificate of the section `tls`; the usual port is 61614.
-        /// Those below do likewise for the other protocols.
+        /// Addresses that speak STOMP inside TLS, with the certificate of the section `tls`; the usual port is 61614.
         stomp_tls: Vec<ListenAddress> = Vec::new() => AtOnce;
-        /// NATS inside TLS from the first byte, which its clients call TLS first. For TLS that begins behind INFO
-        /// there is `nats.tls`.
+        /// Addresses that speak NATS inside TLS from the first byte, which NATS clients call TLS first. For TLS that
+        /// begins after INFO, see `nats.tls`.
         nats_tls: Vec<ListenAddress> = Vec::new() => AtOnce;
-        /// AMQP 0-9-1 inside TLS; the usual port is 5671.
+        /// Addresses that speak AMQP inside TLS; the usual port is 5671.
         amqp_tls: Vec<ListenAddress> = Vec::new() => AtOnce;
-        /// WebSocket inside TLS.
+        /// Addresses that speak WebSocket inside TLS.
         ws_tls: Vec<ListenAddress> = Vec::new() => AtOnce;
-        /// Monitoring over HTTPS, still for whoever asks.
+        /// Addresses of the monitor over HTTPS, also without a login.
         nats_monitor_tls: Vec<ListenAddress> = Vec::new() => AtOnce;
-        /// Administration over HTTPS; the usual port is 15671.
+        /// Addresses of the admin API over HTTPS; the usual port is 15671.
         admin_tls: Vec<ListenAddress> = Vec::new() => AtOnce;
     }
 
-    /// Certificates of the listeners with TLS. A file that is replaced is read again, and so are all of them at SIGHUP;
-    /// connections that are there keep theirs.
+    /// Certificates of the listeners with TLS. The broker reads a file again when it is replaced, and all files at
+    /// SIGHUP; open connections keep the certificates that they began with.
     tls: Tls {
-        /// The certificate of this host and those between it and its CA, in PEM. Empty: nothing speaks TLS.
+        /// The certificate of this host and the intermediate certificates up to its CA, in PEM. Empty: no listener
+        /// speaks TLS.
         certificate: FilePath = FilePath::default() => NewConnections;
-        /// The private key of the certificate, in PEM. Only its owner may write it, and nobody beyond its group may
-        /// read it.
+        /// The private key of the certificate, in PEM. Only the file's owner may have permission to write it, and only
+        /// its owner and group to read it.
         key: FilePath = FilePath::default() => NewConnections;
-        /// Certificates of the CAs that clients' certificates are verified by, in PEM.
+        /// Certificates of the CAs that verify clients' certificates, in PEM.
         client_ca: FilePath = FilePath::default() => NewConnections;
-        /// Lists of clients' certificates that were revoked, in PEM.
+        /// Revocation lists for clients' certificates, in PEM.
         client_crl: FilePath = FilePath::default() => NewConnections;
-        /// Whether clients are asked for a certificate. With `asked` they may have none; with `demanded` a client
-        /// without one is refused.
+        /// Whether the broker asks clients for a certificate. With `asked` a client may have none; with `demanded` a
+        /// client without a certificate is refused.
         client_certificates: ClientCertificates = ClientCertificates::Ignored => NewConnections;
-        /// The oldest version of TLS that is spoken.
+        /// The oldest version of TLS that the broker accepts.
         min_version: TlsVersion = TlsVersion::Tls12 => NewConnections;
-        /// The field of a client's certificate that is the name of its user, letter by letter. A certificate that has
-        /// it twice names nobody.
+        /// The field of a client's certificate that is the name of its user, letter by letter. A certificate with two
+        /// such fields names no user.
         user_from: UserFrom = UserFrom::Nothing => NewConnections;
         /// Time for the handshake, within `limits.login_timeout_s`.
         handshake_timeout_s: Seconds = Seconds(5), in Seconds(1)..=Seconds(60) => NewConnections;
@@ -77,14 +78,14 @@ sections! {
 
     /// The threads that own the connections.
     cells: Cells {
-        /// How many cells there are. 0 means one for each core the process may use.
+        /// Number of cells. 0 means one for each core that the process may use.
         count: u16 = 0, in 0..=1024 => Restart;
-        /// Which cells write a plain TCP connection. With `any`, a cell that has something for it writes it,
-        /// which saves a wake-up; with `own`, only its own cell does.
+        /// Which cells write a plain TCP connection. With `any`, each cell that has output for a connection writes it,
+        /// which saves a wake-up; with `own`, only the connection's own cell writes.
         write: WritePolicy = WritePolicy::Any => NewConnections;
-        /// Microseconds for which a cell looks for more to do before it sleeps. It answers sooner, as nobody
-        /// has to wake it, and takes a core for itself while there is traffic. That is worth it where cores
-        /// are to spare.
+        /// Microseconds for which a cell looks for more work before it sleeps. The cell then answers sooner, because no
+        /// thread has to wake it, but it occupies a core while there is traffic. Use it only on a machine with spare
+        /// cores.
         spin_us: u32 = 0, in 0..=1_000 => Restart;
         /// New connections go to the first cell until it is this busy, then to the least busy one.
         busy_percent: u8 = 70, in 1..=100 => AtOnce;
@@ -92,86 +93,90 @@ sections! {
 
     /// The broker as a whole.
     broker: Broker {
-        /// The folder of everything that outlives a restart. A relative path starts where the
-        /// broker was started.
+        /// The folder of all data that survives a restart. A relative path starts at the working directory of the
+        /// broker.
         data_dir: PathBuf = PathBuf::from(".data") => Restart;
-        /// Vhosts that a start makes where they are missing. Others can be made while the broker runs. A client that
-        /// names none enters `/`.
+        /// Vhosts that a start creates if they are missing. Others can be created while the broker runs. A client that
+        /// names no vhost enters `/`.
         vhosts: Names = Names::one("/") => Restart;
         /// Names of this host. A client that gives one of them instead of a vhost enters `/`, as
         /// it does with `localhost` or an IP address.
         host_names: Vec<HostName> = Vec::new() => NewConnections;
-        /// How long connections may finish what they have begun when the broker is asked to stop.
+        /// Time in which connections may finish their work when the broker stops.
         shutdown_deadline_s: Seconds = Seconds(10), in Seconds(1)..=Seconds(3600) => AtOnce;
-        /// Listeners without TLS that other hosts may reach, and log in at with a password that anybody on the way
-        /// can read: names such as `nats`.
+        /// Listeners without TLS that clients on other hosts may use, although the network can read their passwords:
+        /// names such as `nats`.
         accept_plaintext: Vec<ListenerName> = Vec::new() => NewConnections;
-        /// Networks of proxies that begin each connection with a header of PROXY protocol 2, and are believed where
-        /// it came from. Whoever else sends one is refused.
+        /// Networks of proxies that begin each connection with a header of PROXY protocol 2; the broker trusts the
+        /// client's address in it. From any other network, a connection with such a header is refused.
         proxy_from: Vec<Network> = Vec::new() => NewConnections;
         /// Above this share of the memory that the process may use, publishers wait.
         memory_mark_percent: u8 = 40, in 1..=90 => AtOnce;
     }
 
-    /// Users, vhosts, permissions, exchanges, queues and bindings that the broker has without being asked.
+    /// Users, vhosts, permissions, exchanges, queues and bindings that the broker creates from a file.
     definitions: Definitions {
-        /// A document in JSON as `imori definitions export` and RabbitMQ write it, read at the start and at each reload.
-        /// Its users and vhosts belong to it: only the file changes them. What it does not have stays as it is.
+        /// A JSON document as `imori definitions export` and RabbitMQ write it, read at the start and at each reload.
+        /// Its users and vhosts belong to the file: only the file changes them. Objects that are not in the file stay
+        /// as they are.
         file: FilePath = FilePath::default() => AtOnce;
     }
 
-    /// Logins. Users are made with `imori user` or over HTTP, and are kept in the data folder.
+    /// Logins. `imori user` or an HTTP request creates users, and the data folder keeps them.
     users: Users {
-        /// How long the built-in user `guest` with the password `guest` is there. It may use all messaging, administer
-        /// nothing, and log in from this machine alone.
+        /// Time for which the built-in user `guest` with the password `guest` exists. It may use all messaging,
+        /// administer nothing, and log in only from this machine.
         guest: GuestLogin = GuestLogin::UntilUsers => AtOnce;
-        /// Whether clients of AMQP 1.0 may log in by SASL SCRAM-SHA-256. Clients such as Qpid JMS prefer it, so it is
-        /// offered once all users have keys for it, which are made with a password; `imori user ls` shows who has.
+        /// Whether clients of AMQP 1.0 may log in by SASL SCRAM-SHA-256. Clients such as Qpid JMS prefer SCRAM, so the
+        /// broker offers it once all users have SCRAM keys, which are made together with a password; `imori user ls`
+        /// shows which users have keys.
         scram: bool = false => NewConnections;
-        /// The tag that sets the policies of a vhost, which can move and drop messages.
+        /// The tag whose users may set the policies of a vhost, which can move and drop messages.
         policies: PolicySetter = PolicySetter::Policymaker => AtOnce;
-        /// A file that nobody but its owner may read. Its first line becomes the password of the user `admin` at each
-        /// start. Without one the first start makes a password and prints it once.
+        /// A file that only its owner may read. Its first line becomes the password of the user `admin` at each start.
+        /// Without such a file the first start makes a password and prints it once.
         admin_password_file: Option<PathBuf> = None => Restart;
     }
 
-    /// Access tokens (JWT, RFC 9068) of one issuer, which clients give as password, as token of NATS or as
-    /// `Authorization: Bearer`. Their scopes are the rights, in RabbitMQ's words.
+    /// Access tokens (JWT, RFC 9068) of one issuer, which clients send as password, as NATS token or as `Authorization:
+    /// Bearer`. The scopes of a token are the client's rights, in RabbitMQ's syntax.
     jwt: Jwt {
-        /// The claim `iss` that a token has to have.
+        /// The value that a token's claim `iss` must have.
         issuer: Option<String> = None => Restart;
-        /// The claim `aud` that a token has to have, or to have among others.
+        /// The value that a token's claim `aud` must have, or must contain among others.
         audience: Option<String> = None => Restart;
-        /// The public keys of the issuer: a JSON Web Key Set (RFC 7517). Empty, and `keys_url` too: no token is taken.
+        /// The public keys of the issuer: a JSON Web Key Set (RFC 7517). If this key and `keys_url` are both empty, no
+        /// token is accepted.
         keys_file: FilePath = FilePath::default() => Restart;
-        /// Where the issuer publishes its keys.
+        /// The address at which the issuer publishes its keys.
         keys_url: Option<WebAddress> = None => Restart;
         /// The CA of that address, in PEM, instead of those of the system.
         keys_ca: FilePath = FilePath::default() => Restart;
-        /// How often the keys are read again. A token with an unknown one has them read sooner, at most every 10 s.
+        /// Time between two reads of the issuer's keys. A token with an unknown key causes an earlier read, at most
+        /// every 10 s.
         keys_refresh_s: Seconds = Seconds(300), in Seconds(10)..=Seconds(86_400) => Restart;
-        /// The claim that is the user's name.
+        /// The claim with the user's name.
         user_claim: String = String::from("sub") => Restart;
-        /// The claim that has the scopes, as a text with spaces between or as a list.
+        /// The claim with the scopes, as a text separated by spaces or as a list.
         scope_claim: String = String::from("scope") => Restart;
-        /// Beginning of the scopes that are for this broker; others mean nothing here.
+        /// Prefix of the scopes that are for this broker; scopes without it are ignored.
         scope_prefix: Option<String> = None => Restart;
-        /// How far the clocks of issuer and broker may differ.
+        /// Maximum difference between the clocks of issuer and broker.
         leeway_s: Seconds = Seconds(5), in Seconds(0)..=Seconds(300) => Restart;
     }
 
-    /// Spans of publishes for OpenTelemetry, of messages whose header `traceparent` says that their trace is kept.
+    /// OpenTelemetry spans of publishes, for messages whose header `traceparent` is marked as sampled.
     traces: Traces {
-        /// The address of a collector that takes OTLP over HTTP, such as `http://localhost:4318/v1/traces`. Empty:
-        /// nothing is traced.
+        /// The address of a collector that accepts OTLP over HTTP, such as `http://localhost:4318/v1/traces`. Empty:
+        /// the broker traces nothing.
         otlp_url: Option<WebAddress> = None => Restart;
         /// The CA of that address, in PEM, instead of those of the system.
         otlp_ca: FilePath = FilePath::default() => Restart;
     }
 
-    /// Limits of the memory and places that one client, or all of them, can take. None can be switched off.
+    /// Limits of the resources that one client, or all clients together, can use. No limit can be switched off.
     limits: Limits {
-        /// Open connections. More: accepting waits until one closes.
+        /// Open connections. More: the broker accepts the next one only after another has closed.
         connections: u32 = 65_536, in 1..=1_000_000 => AtOnce;
         /// Connections that have not logged in yet. More: the oldest that has sent no complete
         /// first frame is closed.
@@ -181,27 +186,28 @@ sections! {
         unauthenticated_per_source: u32 = 1_024, in 1..=1_000_000 => AtOnce;
         /// Bytes held for a connection that has not logged in yet. More: it is closed.
         unauthenticated_bytes: Bytes = Bytes::kib(64), in Bytes::kib(4)..=Bytes::mib(1) => NewConnections;
-        /// Time from accept to logged in; nothing that a client sends extends it.
+        /// Time from the accept of a connection to its login; no input from the client extends it.
         login_timeout_s: Seconds = Seconds(10), in Seconds(1)..=Seconds(300) => NewConnections;
         /// Bytes of a message's body. Longer: the message is refused before its body is read.
         message_bytes: Bytes = Bytes::mib(16), in Bytes::kib(1)..=Bytes::gib(1) => NewConnections;
         /// Headers of a message. More: the message is refused.
         headers: u32 = 128, in 8..=4_096 => NewConnections;
-        /// Bytes of all headers of a message, whose places are numbers of 16 bits. More: the message is refused.
+        /// Bytes of all headers of a message; the broker keeps header positions in 16 bits. More: the message is
+        /// refused.
         header_bytes: Bytes = Bytes::kib(64), in Bytes::kib(1)..=Bytes::kib(64) => NewConnections;
-        /// Bytes that wait to be written to one connection, charged to the memory mark, of which they
-        /// may be a quarter at most. More: a connection that does not read is closed.
+        /// Bytes that wait to be written to one connection. They count toward the memory mark, and may be at most a
+        /// quarter of it. More: the broker closes the connection, because its client does not read.
         unsent_bytes: Bytes = Bytes::mib(256), in Bytes::mib(1)..=Bytes::gib(16) => NewConnections;
-        /// Unsent bytes above which queues stop feeding a connection; the messages stay there.
+        /// Unsent bytes above which queues stop delivering to a connection; the messages stay in the queues.
         queue_feed_bytes: Bytes = Bytes::mib(1), in Bytes::kib(4)..=Bytes::gib(1) => NewConnections;
-        /// Unsettled deliveries of a consumer that states no prefetch.
+        /// Unsettled deliveries of a consumer that sets no prefetch.
         prefetch_default: u32 = 65_535, in 1..=1_000_000 => NewConnections;
-        /// Bytes of publishes that are parked for one connection while publishers wait. More: the
-        /// connection is not read until they have gone on.
+        /// Bytes of publishes that are parked for one connection while publishers wait. More: the broker does not read
+        /// the connection until the parked publishes continue.
         parked_publish_bytes: Bytes = Bytes::mib(1), in Bytes::kib(64)..=Bytes::gib(1) => NewConnections;
-        /// Bytes of memory that the waiting messages of a queue may keep. More: the rest goes to disk and is
-        /// read ahead in time. It is an eighth while more than half of the memory mark is used. Where the disk takes
-        /// the rest too slowly, publishers of the queue wait for it.
+        /// Bytes of memory that the waiting messages of a queue may use. More: the rest goes to disk and is read back
+        /// before consumers need it. The limit is an eighth of this while more than half of the memory mark is used. If
+        /// the disk is too slow for the rest, publishers to the queue wait for it.
         queue_memory_bytes: Bytes = Bytes::mib(64), in Bytes::kib(16)..=Bytes::gib(64) => AtOnce;
         /// Subscriptions of a vhost. More: the subscription is refused.
         subscriptions: u32 = 1_000_000, in 1..=100_000_000 => AtOnce;
@@ -213,34 +219,35 @@ sections! {
 
     /// The records kept on disk, in the folder `broker.data_dir`.
     journal: Journal {
-        /// Bytes of a journal file, a multiple of 4096. Each is filled once and used again for ever. A
-        /// message has to fit into one, with eight bytes for each durable queue that it goes to; larger ones
-        /// are refused. The same holds for all that a transaction publishes and settles together.
+        /// Bytes of a journal file, a multiple of 4096. A filled file is reused once its records are no longer needed.
+        /// A message has to fit into one file, with eight bytes for each durable queue that it goes to; larger messages
+        /// are refused. So are transactions whose publishes and settles together do not fit.
         file_bytes: Bytes = Bytes::mib(64), in Bytes::mib(1)..=Bytes::mib(256) => Restart;
-        /// Journal files that may be in use. More: what is still needed of the oldest is copied to segments.
+        /// Journal files that may be in use. More: the records of the oldest file that are still needed are copied to
+        /// segments.
         files: u16 = 4, in 2..=256 => Restart;
-        /// The treatment of files with damage in records that were confirmed. With `quarantine` they are set
-        /// aside unchanged, and the entries that verify are served; with `refuse` the broker does not start.
+        /// Treatment of files with damage in confirmed records. With `quarantine` the broker sets the files aside
+        /// unchanged and serves the entries that verify; with `refuse` it does not start.
         on_damage: DamagePolicy = DamagePolicy::Quarantine => Restart;
-        /// A flush that takes longer is told of in the log, while it lasts.
+        /// The log reports a flush that takes longer, while it is still running.
         slow_flush_ms: Millis = Millis(250), in Millis(10)..=Millis(60_000) => AtOnce;
-        /// While a flush takes longer, `/healthz` of the monitor says that the broker is not healthy.
+        /// While a flush takes longer, `/healthz` of the monitor reports that the broker is unhealthy.
         stalled_flush_ms: Millis = Millis(1_000), in Millis(10)..=Millis(600_000) => AtOnce;
-        /// Bytes of the disk that are left to others. Where less than two journal files are free beyond,
-        /// publishers of persistent messages wait until four are.
+        /// Free bytes of the disk that the broker leaves to other programs. If less than two journal files are free
+        /// beyond these, publishers of persistent messages wait until there is room for four.
         reserve_bytes: Bytes = Bytes::mib(16), in Bytes::mib(1)..=Bytes::gib(1_024) => Restart;
     }
 
-    /// Settings of STOMP alone.
+    /// Settings that apply only to STOMP.
     stomp: Stomp {
-        /// The broker offers heart-beats at least this far apart. A client that wants them rarer gets them
-        /// rarer, and one that wants none gets none.
+        /// Minimum interval at which the broker offers to send heart-beats. A client that wants a longer interval gets
+        /// it, and a client that wants no heart-beats gets none.
         heart_beat_send_ms: Millis = Millis(1_000), in Millis(1_000)..=Millis(3_600_000) => NewConnections;
-        /// The broker asks for heart-beats at most this often; a client that sends them rarer may, and
-        /// one that sends none is not asked to.
+        /// Minimum interval at which the broker asks clients for heart-beats. A client may offer a longer interval, or
+        /// no heart-beats at all.
         heart_beat_receive_ms: Millis = Millis(1_000), in Millis(1_000)..=Millis(3_600_000) => NewConnections;
-        /// Whether a connection stays open after an ERROR that concerns one frame only. STOMP 1.1
-        /// and 1.2 demand that it is closed; some clients rely on the opposite.
+        /// Whether a connection stays open after an ERROR that concerns one frame only. STOMP 1.1 and 1.2 demand that
+        /// the broker closes it; some clients rely on an open connection.
         keep_open_after_error: bool = false => NewConnections;
         /// Open transactions of a connection. More: BEGIN is refused.
         transactions: u32 = 16, in 1..=1_024 => NewConnections;
@@ -248,21 +255,21 @@ sections! {
         transaction_actions: u32 = 1_024, in 1..=65_536 => NewConnections;
     }
 
-    /// Settings of NATS alone.
+    /// Settings that apply only to NATS.
     nats: Nats {
-        /// Whether clients may begin TLS behind INFO on `listeners.nats`. With `demanded` they have to.
+        /// Whether clients may begin TLS after INFO on `listeners.nats`. With `demanded` they must.
         tls: NatsTls = NatsTls::None => NewConnections;
-        /// Bytes of headers and payload of a message, as INFO says. More: the connection is closed.
+        /// Bytes of headers and payload of a message, which INFO announces. More: the connection is closed.
         max_payload: Bytes = Bytes::mib(1), in Bytes::kib(1)..=Bytes::mib(64) => NewConnections;
         /// Bytes of a control line. More: the connection is closed.
         max_control_line: Bytes = Bytes::kib(4), in Bytes::kib(1)..=Bytes::mib(1) => NewConnections;
         /// Subscriptions of a connection. More: the subscription is refused.
         max_subscriptions: u32 = 1_000_000, in 1..=100_000_000 => NewConnections;
-        /// A client that has said nothing for so long is asked for a PONG.
+        /// Time without input after which the broker sends a PING to a client.
         ping_interval_s: Seconds = Seconds(120), in Seconds(1)..=Seconds(3600) => NewConnections;
         /// PINGs that a client may leave unanswered. More: the connection is closed.
         max_pings_out: u32 = 2, in 1..=100 => NewConnections;
-        /// How long a client may stay after it was told that the broker stops.
+        /// Time that a client may stay connected after the broker has announced that it stops.
         lame_duck_ms: Millis = Millis(1_000), in Millis(0)..=Millis(600_000) => NewConnections;
         /// Other addresses of this broker, `host:port`, that its clients may connect to.
         connect_urls: Vec<HostAndPort> = Vec::new() => NewConnections;
@@ -270,37 +277,38 @@ sections! {
         server_name: String = String::from("imori") => Restart;
     }
 
-    /// Settings of AMQP alone.
+    /// Settings that apply only to AMQP.
     amqp: Amqp {
-        /// Other brokers, `host:port`, that clients of AMQP 1.0 may go to when this one is gone.
+        /// Other brokers, `host:port`, to which AMQP 1.0 clients may connect when this one is down.
         failover: Vec<HostAndPort> = Vec::new() => NewConnections;
     }
 
-    /// Settings of WebSocket alone.
+    /// Settings that apply only to WebSocket.
     ws: Ws {
-        /// Web pages that may connect, each as its origin, such as `https://app.example`. A client that names
-        /// no origin may connect in any case; only browsers name one. A page from the very host and
-        /// port that it connects to may connect too; all others are refused.
+        /// Web pages that may connect, each as its origin, such as `https://app.example`. A client that sends no origin
+        /// may always connect; only browsers send one. A page from the same host and port that it connects to may
+        /// connect too; all other pages are refused.
         origins: Vec<Origin> = Vec::new() => NewConnections;
     }
 
-    /// The monitor, and `/metrics` of the admin listener where it is read without a login.
+    /// The monitor, and `/metrics` of the admin listener when it is read without a login.
     monitor: Monitor {
-        /// Readers that see names and addresses: of queues, vhosts, users and clients. All others see numbers alone. A
-        /// user with the tag `monitoring` who logs in, by password or token, sees names in any case.
+        /// Readers that see names and addresses of queues, vhosts, users and clients. All other readers see only
+        /// numbers. A user with the tag `monitoring` who logs in, by password or token, always sees names.
         names: NamesShown = NamesShown::Loopback => AtOnce;
     }
 
     /// The log.
     log: Log {
-        /// Where it is written. SIGUSR1 opens a file anew, so that it can be moved away before.
+        /// The destination of the log. SIGUSR1 reopens a file, so that it can be moved away before.
         output: LogOutput = LogOutput::StandardError => Restart;
-        /// Where the audit log is written: who logged in, was refused or changed something. With `log` that is the rest
-        /// of the log; then what clients declare, bind, purge and delete is left out. SIGUSR1 opens a file anew.
+        /// The destination of the audit log, which records logins, refusals and changes with their users. With `log` it
+        /// is part of the log, without the objects that clients declare, bind, purge and delete. SIGUSR1 reopens a
+        /// file.
         audit: AuditOutput = AuditOutput::Log => Restart;
-        /// The least important level that is still written.
+        /// The lowest level that is written.
         level: LogLevel = LogLevel::Info => AtOnce;
-        /// `text` is one line for people, `json` one object for machines.
+        /// `text` writes each record as a line for people, `json` as an object for programs.
         format: LogFormat = LogFormat::Text => Restart;
     }
 }
@@ -308,7 +316,7 @@ sections! {
 choice! {
     /// Which cells write a plain TCP connection.
     WritePolicy {
-        /// Every cell that has something for it.
+        /// Every cell that has output for the connection.
         Any = "any",
         /// Only the cell that owns it.
         Own = "own",
@@ -316,9 +324,9 @@ choice! {
 }
 
 choice! {
-    /// How long the built-in user is there.
+    /// Time for which the built-in user exists.
     GuestLogin {
-        /// Until there is a user besides `admin`.
+        /// Until another user than `admin` exists.
         UntilUsers = "until-users",
         /// Always.
         Always = "always",
@@ -330,9 +338,9 @@ choice! {
 choice! {
     /// Users that set the policies of a vhost.
     PolicySetter {
-        /// Those with the tag `policymaker` and a permission in the vhost, as in RabbitMQ.
+        /// Users with the tag `policymaker` and a permission in the vhost, as in RabbitMQ.
         Policymaker = "policymaker",
-        /// Those with the tag `administrator` alone.
+        /// Only users with the tag `administrator`.
         Administrator = "administrator",
     }
 }
@@ -340,7 +348,7 @@ choice! {
 choice! {
     /// Readers of the monitor that see names without a login.
     NamesShown {
-        /// Those on this machine.
+        /// Readers on this machine.
         Loopback = "loopback",
         /// None.
         Login = "login",
@@ -350,13 +358,13 @@ choice! {
 }
 
 choice! {
-    /// Whether clients are asked for a certificate.
+    /// Whether the broker asks clients for a certificate.
     ClientCertificates {
-        /// They are not.
+        /// The broker does not ask.
         Ignored = "ignored",
-        /// They are, and may have none.
+        /// The broker asks, but accepts clients without one.
         Asked = "asked",
-        /// They are, and have to have one.
+        /// The broker refuses clients without a certificate.
         Demanded = "demanded",
     }
 }
@@ -374,7 +382,7 @@ choice! {
 choice! {
     /// The field of a certificate that names a user.
     UserFrom {
-        /// None does.
+        /// No field names a user.
         Nothing = "nothing",
         /// The common name of its subject.
         CommonName = "cn",
@@ -390,21 +398,21 @@ choice! {
 }
 
 choice! {
-    /// TLS that begins behind INFO.
+    /// TLS that begins after INFO.
     NatsTls {
-        /// There is none.
+        /// The broker does not offer TLS.
         None = "none",
-        /// Clients may begin it.
+        /// Clients may begin TLS.
         Offered = "offered",
-        /// Clients have to begin it.
+        /// Clients must begin TLS.
         Demanded = "demanded",
     }
 }
 
 choice! {
-    /// The treatment of damaged files.
+    /// Treatment of damaged files.
     DamagePolicy {
-        /// They are set aside.
+        /// The broker sets damaged files aside.
         Quarantine = "quarantine",
         /// The broker does not start.
         Refuse = "refuse",
@@ -412,11 +420,11 @@ choice! {
 }
 
 choice! {
-    /// How important a line of the log is.
+    /// Importance of a log record.
     LogLevel {
-        /// Something was lost or could not be done.
+        /// Data was lost, or an operation failed.
         Error = "error",
-        /// Somebody should look at it.
+        /// An operator should look into it.
         Warn = "warn",
         /// Events that an operator wants to know.
         Info = "info",
@@ -428,11 +436,11 @@ choice! {
 }
 
 choice! {
-    /// The form of a line of the log.
+    /// Format of a log record.
     LogFormat {
-        /// One line for people.
+        /// A line for people.
         Text = "text",
-        /// One object for machines.
+        /// An object for programs.
         Json = "json",
     }
 }

@@ -20,17 +20,17 @@ pub enum Signal {
     Evict = 32,
     /// The broker has decided to end the connection; unsent bytes may still be written.
     Ending = 64,
-    /// The broker begins to stop.
+    /// The broker has begun to stop.
     Stopping = 128,
-    /// A queue that it publishes to has become shorter, or is gone.
+    /// A queue that the connection publishes to has become shorter, or is gone.
     Unthrottled = 256,
-    /// The verdict of its login is in its link.
+    /// The result of the connection's login is in its link.
     Verified = 512,
-    /// There may be memory for the long frame that has begun.
+    /// There may now be memory for the long frame that the connection has begun to read.
     Room = 1024,
-    /// Changes of users are in its link.
+    /// Changes of users are in the connection's link.
     Renewed = 2048,
-    /// An operator asked for a description of its sessions; the callbacks are in its link.
+    /// An operator asked for a description of the connection's sessions; the callbacks are in its link.
     Inspected = 4096,
 }
 

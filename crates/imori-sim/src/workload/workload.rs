@@ -9,7 +9,7 @@ use super::queue_spec::{QueueSpec, queues};
 use super::special_messages::{Delays, Repeats};
 use crate::random::Random;
 
-/// Everything that a seed decides before a run.
+/// The settings that a seed decides before a run.
 #[derive(Debug)]
 pub(crate) struct Workload {
     pub(crate) cells: usize,
@@ -26,7 +26,7 @@ pub(crate) struct Workload {
     /// Whether connections are written only by their own cells.
     pub(crate) writes_own: bool,
     pub(crate) haste: usize,
-    /// How likely, out of 16, a cell is to continue rather than a client.
+    /// Likelihood, out of 16, that a cell continues and not a client.
     pub(crate) cell_share: usize,
     pub(crate) prefetch_max: usize,
     /// Whether messages may have a time to live of their own. Such a message may expire unnoticed
@@ -36,17 +36,17 @@ pub(crate) struct Workload {
     pub(crate) repeats: Option<Repeats>,
     /// How many of eight messages are persistent.
     pub(crate) persistent_share: usize,
-    /// How often the seed may end the broker.
+    /// Maximum number of times that the run ends the broker.
     pub(crate) crashes: usize,
-    /// Whether half of these ends are clean.
+    /// Whether half of the broker's ends are clean.
     pub(crate) stops: bool,
-    /// Ends the broker once in this many decisions, while it may end.
+    /// Ends the broker once in this many decisions, up to `crashes` times.
     pub(crate) crash_every: usize,
     /// Whether the disk may fail or be full.
     pub(crate) has_disk_trouble: bool,
     /// Blocks of a journal file.
     pub(crate) file_blocks: usize,
-    /// Takes room on the disk, or gives some back, once in this many decisions.
+    /// Takes disk space, or gives some back, once in this many decisions.
     pub(crate) room_every: Option<usize>,
     /// Toggles a slow disk once in this many decisions, so that dead letters claim reserved room.
     pub(crate) behind_every: Option<usize>,
@@ -54,17 +54,16 @@ pub(crate) struct Workload {
     pub(crate) rejects: bool,
     /// The journal takes the first of this many checkpoints and refuses the others, as if its files had no room.
     pub(crate) checkpoints_in_turn: Option<u64>,
-    /// Records that may wait for the disk before publishers do.
+    /// Records that may wait for the disk before publishers have to wait.
     pub(crate) queued_max: u64,
-    /// How likely, out of 64, definitions are to wait while anything else can happen.
+    /// Likelihood, out of 64, that definitions are delayed while other work is possible.
     pub(crate) define_delay: usize,
     /// The most messages to send to a queue at once.
     pub(crate) burst_max: usize,
     pub(crate) paging: Paging,
     /// How many of eight clients speak NATS.
     pub(crate) nats_share: usize,
-    /// Whether credentials are checked outside the turn they arrive in, and some clients have wrong
-    /// ones.
+    /// Whether credentials are checked outside the turn they arrive in, and some clients send wrong credentials.
     pub(crate) has_slow_logins: bool,
     /// How many of eight clients are internal, and operate the broker.
     pub(crate) inside_share: usize,
@@ -72,7 +71,7 @@ pub(crate) struct Workload {
     pub(crate) channel_share: usize,
 }
 
-/// How much of queues may be in memory and in the journal.
+/// How much of the queues may be in memory and in the journal.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Paging {
     /// Bytes of memory that the waiting messages of a queue may use.
@@ -83,7 +82,7 @@ pub(crate) struct Paging {
     pub(crate) segment_bytes_goal: usize,
     /// Journal files that may be live.
     pub(crate) files_max: usize,
-    /// The messages that a start leaves in the journal.
+    /// Which messages a start leaves in the journal.
     pub(crate) leaving: Leaving,
     /// Whether space counts as low, so that every page to be freed is worth a checkpoint.
     pub(crate) is_space_low: bool,
@@ -131,8 +130,7 @@ impl Workload {
         }
     }
 
-    /// Adds further protocols and slow logins, with randomness of its own that leaves other runs as
-    /// they are.
+    /// Adds further protocols and slow logins. Draws from its own randomness, so runs without them do not change.
     pub(crate) fn with_protocols(self, random: &Random) -> Workload {
         let nats_share = if random.chance(1, 4) { *random.pick(&[2, 4, 7]) } else { 0 };
         let has_slow_logins = random.chance(1, 4);
@@ -180,7 +178,7 @@ impl Workload {
         self.repeats = Some(repeats);
         self.weigh(Action::Repeat, *random.pick(&[6, 16]));
         if random.chance(1, 2) {
-            // Makes ids outlive the records of their messages, and the broker.
+            // Makes ids outlive the records of their messages and the broker process.
             self.persistent_share = *random.pick(&[7, 8]);
             self.crashes = random.between(1, 4);
             self.crash_every = *random.pick(&[200, 600]);
@@ -195,12 +193,12 @@ impl Workload {
         weights.filter(|(other, _)| **other == action).for_each(|(_, old)| *old = weight);
     }
 
-    /// Whether the run has to look far ahead before it counts as at rest.
+    /// Whether the de-duplication window is so long that the run counts as at rest only after a long pause.
     pub(crate) fn long_waits(&self) -> bool {
         self.repeats.is_some_and(|repeats| repeats.is_long())
     }
 
-    /// Whether the next message bears an id that others may share.
+    /// Whether the next message bears an id that other messages may share.
     pub(crate) fn bears_id(&self, random: &Random) -> bool {
         self.repeats.is_some_and(|repeats| repeats.is_next(random))
     }

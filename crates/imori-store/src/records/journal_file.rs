@@ -5,7 +5,7 @@ use std::sync::Arc;
 /// The suffix of a file that is not complete yet.
 pub(crate) const NEW: &str = ".new";
 
-/// A file of the journal, whatever it contains.
+/// A journal file: its number, generation and length.
 #[derive(Debug)]
 pub struct JournalFile<F> {
     pub(crate) file: Arc<F>,

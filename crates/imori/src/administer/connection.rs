@@ -23,13 +23,13 @@ enum ConnectionCommand {
     },
     /// Show one connection.
     Show(Named),
-    /// List the links of a connection of AMQP 1.0: their credit, and what is not settled.
+    /// List the links of a connection of AMQP 1.0: their credit and unsettled deliveries.
     Links(Named),
     /// Close a connection; its client is told why.
     Close {
         #[command(flatten)]
         connection: Named,
-        /// The reason that the client is told.
+        /// The reason to send to the client.
         #[arg(long, value_name = "TEXT")]
         reason: Option<String>,
     },

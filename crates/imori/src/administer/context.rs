@@ -13,9 +13,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::output::print_line;
 
-/// Keep addresses and logins of several brokers under names.
+/// Save the addresses and logins of several brokers under names.
 ///
-/// They stand in `imori/contexts.json` below `$XDG_CONFIG_HOME`, or below `~/.config`, which only you may read.
+/// Contexts are in `imori/contexts.json` below `$XDG_CONFIG_HOME` or `~/.config`, a file that only you may read.
 #[derive(Debug, Args)]
 pub(crate) struct Context {
     #[command(subcommand)]
@@ -38,7 +38,7 @@ enum ContextCommand {
         #[arg(long, value_name = "NAME")]
         token_env: Option<String>,
     },
-    /// Make a context the current one, which commands use that name none.
+    /// Make a context the current one, which commands use if none is named.
     Use {
         /// The name of the context.
         name: String,

@@ -26,14 +26,14 @@ enum DefinitionsCommand {
     Export {
         #[command(flatten)]
         asked: Asked,
-        /// Print the declarations of this vhost alone.
+        /// Print only the declarations of this vhost.
         #[arg(long, value_name = "NAME")]
         vhost: Option<String>,
     },
-    /// Take definitions over. What is there already stays; parts that mean nothing here are named.
+    /// Import definitions. Existing objects stay; parts without a meaning here are listed.
     ///
-    /// Of a nats-server's configuration its users and permissions are taken over, and accounts as vhosts. With
-    /// `--dry-run` the definitions that it makes are printed.
+    /// From a nats-server's configuration, users and permissions are imported, and accounts become vhosts. `--dry-run`
+    /// prints the resulting definitions.
     Import {
         #[command(flatten)]
         asked: Asked,
@@ -44,7 +44,7 @@ enum DefinitionsCommand {
         /// name ends in `.conf` is nats-server's.
         #[arg(long, value_name = "PROGRAM")]
         from: Option<Origin>,
-        /// Print the definitions that would be taken over, and take nothing over.
+        /// Print the definitions that would be imported, and import nothing.
         #[arg(long)]
         dry_run: bool,
         /// The document; the standard input without it.
@@ -52,8 +52,8 @@ enum DefinitionsCommand {
     },
     /// Let users log in again after the definitions were lost.
     ///
-    /// A broker that cannot read its definitions lets only the operator in, as nobody knows which users there were.
-    /// Queues and messages stay. Where no user is left, the user `admin` is made and its password printed.
+    /// A broker that cannot read its definitions lets only the operator in, because the users are unknown. Queues and
+    /// messages stay. If no user is left, the user `admin` is created and its password printed.
     Recover {
         #[command(flatten)]
         asked: Asked,
@@ -66,10 +66,10 @@ enum DefinitionsCommand {
 #[derive(Debug, Args)]
 #[group(required = true, multiple = false)]
 struct RecoveredContent {
-    /// Go on with what is left, which may be nothing.
+    /// Continue with the definitions that are left, possibly none.
     #[arg(long)]
     empty: bool,
-    /// Take this document over first, as `imori definitions export` printed it.
+    /// Import this document first, as `imori definitions export` printed it.
     #[arg(long, value_name = "FILE")]
     from: Option<PathBuf>,
 }

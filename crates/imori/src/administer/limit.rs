@@ -12,14 +12,14 @@ use crate::output::print_line;
 pub(super) struct Limited {
     #[command(flatten)]
     asked: Asked,
-    /// Connections at the same time, of all protocols; `-1` is no limit, `0` lets nobody in.
+    /// Connections at the same time, of all protocols; `-1` is no limit, `0` refuses every connection.
     #[arg(long, value_name = "COUNT", allow_negative_numbers = true)]
     max_connections: Option<i64>,
-    /// Messages that may be published a second, on all connections together; `-1` is no limit. Publishers who are faster
-    /// wait.
+    /// Messages that may be published a second, on all connections together; `-1` is no limit. Faster publishers wait.
     #[arg(long, value_name = "COUNT", allow_negative_numbers = true)]
     max_publish_rate: Option<i64>,
-    /// Bytes of messages that may be published a second, likewise.
+    /// Bytes of messages that may be published a second, on all connections together; `-1` is no limit. Faster
+    /// publishers wait.
     #[arg(long, value_name = "BYTES", allow_negative_numbers = true)]
     max_publish_byte_rate: Option<i64>,
     /// The name of the vhost or user.

@@ -18,13 +18,13 @@ const DEFAULT_ADMIN: &str = "http://127.0.0.1:15672";
 #[derive(Debug, Args)]
 pub(crate) struct Asked {
     /// The admin listener of the broker: `http://user:password@host:port`, or `https://…` with TLS. Without user and
-    /// password you are the operator of a broker on this machine, which only who may read its data folder can be.
+    /// password you act as the operator of a broker on this machine, which requires permission to read its data folder.
     ///
-    /// Other users of this host see what stands on a command line, so put a password into the variable. Without an address
-    /// the context is asked, and without one of these `http://127.0.0.1:15672`.
+    /// Other users of this host can read command lines, so put a password into the variable. Without an address the
+    /// context's address is used, and without a context `http://127.0.0.1:15672`.
     #[arg(long, value_name = "URL", env = "IMORI_ADMIN", hide_env_values = true)]
     admin: Option<String>,
-    /// The broker of this name, as `imori context` keeps it; without it, the current one.
+    /// The name of a broker in `imori context`; without it, the current context.
     #[arg(long, value_name = "NAME", env = "IMORI_CONTEXT")]
     context: Option<String>,
     #[command(flatten)]
@@ -97,7 +97,7 @@ impl Asked {
 pub(super) struct Listed {
     #[command(flatten)]
     asked: Asked,
-    /// Those of this vhost; of all without it.
+    /// Only objects of this vhost; without it, of all vhosts.
     #[arg(long, value_name = "NAME")]
     vhost: Option<String>,
 }

@@ -51,7 +51,7 @@ impl Of {
     }
 }
 
-/// Look at messages that wait, in memory or on disk, and change nothing.
+/// Read ready messages, in memory or on disk, without changing anything.
 #[derive(Debug, Args)]
 pub(super) struct Peek {
     #[command(flatten)]
@@ -59,7 +59,7 @@ pub(super) struct Peek {
     /// How many messages.
     #[arg(long, value_name = "N", default_value_t = 10)]
     count: usize,
-    /// How many messages to pass over.
+    /// Number of messages to skip.
     #[arg(long, value_name = "N", default_value_t = 0)]
     offset: usize,
 }
@@ -74,11 +74,11 @@ impl Peek {
 /// The outcome of messages that are taken.
 #[derive(Debug, Clone, Copy, ValueEnum)]
 enum Outcome {
-    /// The queue is done with them.
+    /// The messages are settled and leave the queue.
     Accept,
-    /// They die, and go where the queue sends its dead letters.
+    /// The messages are dead-lettered, as the queue's settings say.
     Reject,
-    /// They come back to their places.
+    /// The messages return to their positions in the queue.
     Release,
 }
 
@@ -90,7 +90,7 @@ pub(super) struct Take {
     /// How many messages.
     #[arg(long, value_name = "N", default_value_t = 1)]
     count: usize,
-    /// The outcome of all of them.
+    /// The outcome of all messages.
     #[arg(long, value_name = "OUTCOME", default_value = "accept")]
     outcome: Outcome,
 }
@@ -110,10 +110,10 @@ impl Take {
 /// Selects the messages to move, or only counts them.
 #[derive(Debug, Args)]
 struct Moving {
-    /// How many, from the first on; all that wait now without it.
+    /// Maximum number of messages, from the first on; without it, all that are ready now.
     #[arg(long, value_name = "N")]
     count: Option<usize>,
-    /// Only tell what would happen.
+    /// Only report what would happen.
     #[arg(long)]
     dry_run: bool,
 }
@@ -142,7 +142,8 @@ impl Moving {
     }
 }
 
-/// Move messages that wait to another queue or an exchange, in their order; none is lost, whatever ends meanwhile.
+/// Move ready messages to another queue or an exchange, in order; none is lost, even if the broker or a client ends
+/// meanwhile.
 #[derive(Debug, Args)]
 pub(super) struct Move {
     #[command(flatten)]
@@ -153,7 +154,7 @@ pub(super) struct Move {
     /// The exchange to move to.
     #[arg(long, value_name = "EXCHANGE")]
     to_exchange: Option<String>,
-    /// The routing key to go with; without it each message keeps its own.
+    /// The routing key of the moved messages; without it each message keeps its own.
     #[arg(long, value_name = "KEY", requires = "to_exchange")]
     routing_key: Option<String>,
     #[command(flatten)]
@@ -195,7 +196,7 @@ pub(super) struct Publish {
     of: Of,
     /// The body.
     body: String,
-    /// The message survives the broker, in a durable queue.
+    /// The message survives a restart of the broker, in a durable queue.
     #[arg(long)]
     persistent: bool,
 }

@@ -24,30 +24,31 @@ enum PolicyCommand {
         /// List operator policies.
         #[arg(long)]
         operator: bool,
-        /// The policies of this vhost; of all without it.
+        /// The policies of this vhost; without it, of all vhosts.
         #[arg(long, value_name = "NAME")]
         vhost: Option<String>,
     },
     /// Show one policy.
     Show(Named),
-    /// Set a policy, which acts at once on all queues and exchanges that match.
+    /// Set a policy, which applies at once to all matching queues and exchanges.
     Set {
         #[command(flatten)]
         policy: Named,
-        /// A regular expression that is searched for in names: `^orders` for those that begin so.
+        /// A regular expression that is searched for in names: `^orders` matches names that begin with `orders`.
         #[arg(allow_hyphen_values = true)]
         pattern: String,
         /// Settings, such as `max-length=1000` or `overflow=reject-publish`.
         #[arg(required = true, value_name = "KEY=VALUE", value_parser = argument)]
         settings: Vec<(String, Value)>,
-        /// The objects it is for: `all`, `queues`, `classic_queues`, `quorum_queues`, `streams` or `exchanges`.
+        /// The objects that the policy applies to: `all`, `queues`, `classic_queues`, `quorum_queues`, `streams` or
+        /// `exchanges`.
         #[arg(long, value_name = "KIND", default_value = "all")]
         apply_to: String,
-        /// Of several policies that match, the one with the highest priority acts.
+        /// If several policies match, the one with the highest priority applies.
         #[arg(long, value_name = "NUMBER", default_value_t = 0, allow_negative_numbers = true)]
         priority: i64,
     },
-    /// Delete a policy; the one that matches next acts in its place.
+    /// Delete a policy; the next matching policy applies in its place.
     Delete(Named),
 }
 

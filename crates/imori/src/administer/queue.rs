@@ -9,7 +9,7 @@ use super::listing::Asked;
 use super::message::{Move, Peek, Publish, Retry, Take};
 use crate::output::print_line;
 
-/// Declare, show, purge and delete queues, and look at their messages and move them.
+/// Declare, show, purge and delete queues, and read and move their messages.
 #[derive(Debug, Args)]
 pub(crate) struct Queue {
     #[command(subcommand)]
@@ -18,37 +18,37 @@ pub(crate) struct Queue {
 
 #[derive(Debug, Subcommand)]
 enum QueueCommand {
-    /// List queues: what waits in them, what is delivered and not settled, and who reads them.
+    /// List queues with their ready messages, unsettled deliveries and consumers.
     Ls {
         #[command(flatten)]
         asked: Asked,
-        /// The queues of this vhost; of all without it.
+        /// The queues of this vhost; without it, of all vhosts.
         #[arg(long, value_name = "NAME")]
         vhost: Option<String>,
-        /// The queues whose names have this part.
+        /// Queues whose names contain this text.
         part: Option<String>,
     },
     /// Show one queue with its arguments, and each setting in effect with its source.
     Show(Named),
-    /// Declare a queue; one that is there has to be equal.
+    /// Declare a queue; an existing one must have the same settings.
     Declare {
         #[command(flatten)]
         queue: Named,
         /// Arguments, such as `x-max-length=1000` or `x-dead-letter-exchange=failed`.
         #[arg(value_name = "KEY=VALUE", value_parser = argument)]
         arguments: Vec<(String, Value)>,
-        /// The queue does not outlive the broker.
+        /// The queue does not survive a restart of the broker.
         #[arg(long)]
         transient: bool,
-        /// The queue goes with its last consumer.
+        /// The queue is deleted with its last consumer.
         #[arg(long)]
         auto_delete: bool,
     },
-    /// Drop the messages of a queue that wait; those that are delivered and not settled stay.
+    /// Drop the ready messages of a queue; unsettled deliveries stay.
     Purge {
         #[command(flatten)]
         queue: Named,
-        /// Only tell how many messages would go.
+        /// Only report how many messages would be dropped.
         #[arg(long)]
         dry_run: bool,
     },
@@ -61,13 +61,13 @@ enum QueueCommand {
     Delete {
         #[command(flatten)]
         queue: Named,
-        /// Only if nobody reads it.
+        /// Only if the queue has no consumer.
         #[arg(long)]
         if_unused: bool,
-        /// Only if nothing waits in it.
+        /// Only if the queue has no ready messages.
         #[arg(long)]
         if_empty: bool,
-        /// Only tell how many messages would go.
+        /// Only report how many messages would be dropped.
         #[arg(long)]
         dry_run: bool,
     },

@@ -18,7 +18,7 @@ pub(crate) struct Session {
 
 #[derive(Debug, Subcommand)]
 enum SessionCommand {
-    /// List sessions, with what they have not settled.
+    /// List sessions with their unsettled deliveries.
     Ls {
         #[command(flatten)]
         asked: Asked,
@@ -55,10 +55,10 @@ enum ConsumerCommand {
     Ls {
         #[command(flatten)]
         asked: Asked,
-        /// The consumers of queues whose names have this part.
+        /// Consumers of queues whose names contain this text.
         queue: Option<String>,
     },
-    /// End a consumer; its client is told, or loses its connection where its protocol cannot say so.
+    /// End a consumer; its client is told, or loses its connection if its protocol has no such message.
     Close {
         #[command(flatten)]
         asked: Asked,

@@ -21,7 +21,7 @@ enum ExchangeCommand {
     Ls(Listed),
     /// Show one exchange with its arguments.
     Show(Named),
-    /// Declare an exchange; one that is there has to be equal.
+    /// Declare an exchange; an existing one must have the same settings.
     Declare {
         #[command(flatten)]
         exchange: Named,
@@ -31,10 +31,10 @@ enum ExchangeCommand {
         /// `direct`, `fanout`, `topic`, `headers` or `x-delayed-message`.
         #[arg(long = "type", value_name = "TYPE", default_value = "direct")]
         kind: String,
-        /// The exchange does not outlive the broker.
+        /// The exchange does not survive a restart of the broker.
         #[arg(long)]
         transient: bool,
-        /// The exchange goes with its last binding.
+        /// The exchange is deleted with its last binding.
         #[arg(long)]
         auto_delete: bool,
         /// Clients cannot publish to it.
@@ -45,7 +45,7 @@ enum ExchangeCommand {
     Delete {
         #[command(flatten)]
         exchange: Named,
-        /// Only if nothing is bound to it.
+        /// Only if nothing is bound to the exchange.
         #[arg(long)]
         if_unused: bool,
     },
@@ -82,11 +82,11 @@ pub(crate) struct Binding {
 
 #[derive(Debug, Subcommand)]
 enum BindingCommand {
-    /// List bindings of queues and exchanges. Live subscriptions are none.
+    /// List bindings of queues and exchanges. Live subscriptions are not bindings.
     Ls(Listed),
     /// Bind a queue to an exchange, or an exchange to another.
     Add(Ends),
-    /// Delete a binding; one that is not there is no error.
+    /// Delete a binding; a missing one is not an error.
     Delete(Ends),
 }
 
@@ -95,12 +95,12 @@ enum BindingCommand {
 struct Ends {
     #[command(flatten)]
     asked: Asked,
-    /// The vhost of both.
+    /// The vhost of source and destination.
     #[arg(long, value_name = "NAME", default_value = "/")]
     vhost: String,
     /// The exchange that messages come from.
     source: String,
-    /// The queue that they go to.
+    /// The queue or exchange that receives the messages.
     destination: String,
     /// Arguments, such as `x-match=any` and headers of an exchange of type `headers`.
     #[arg(value_name = "KEY=VALUE", value_parser = argument)]
@@ -108,7 +108,7 @@ struct Ends {
     /// The routing key, or its pattern.
     #[arg(long, value_name = "KEY", default_value = "")]
     routing_key: String,
-    /// The destination is an exchange.
+    /// The destination is an exchange and not a queue.
     #[arg(long)]
     to_exchange: bool,
 }

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::listing::Asked;
 
-/// Show a broker at a glance: version, memory, disk, alarms, and how much there is of everything.
+/// Show a broker at a glance: version, memory, disk, alarms, and totals of all objects.
 #[derive(Debug, Args)]
 pub(crate) struct Status {
     #[command(flatten)]

@@ -26,7 +26,7 @@ enum UserCommand {
     Show(Named),
     /// Make a user, or change its password and tags.
     ///
-    /// The password is a line of the standard input, as other users of this host see what stands on a command line.
+    /// The password is read as a line of standard input, because other users of this host can read command lines.
     Set {
         #[command(flatten)]
         user: Named,
@@ -34,20 +34,20 @@ enum UserCommand {
         /// times.
         #[arg(long, value_name = "TAG")]
         tag: Vec<String>,
-        /// The user has no password, and logs in by certificate or key alone.
+        /// The user has no password, and logs in only by certificate or key.
         #[arg(long)]
         no_password: bool,
         /// A public key of NATS, `U…`, by which the user logs in. Can be given several times.
         #[arg(long, value_name = "KEY")]
         nkey: Vec<String>,
-        /// The name that a client's certificate has to carry, where it is not the user's own.
+        /// The name that a client's certificate must have, if it differs from the user's name.
         #[arg(long, value_name = "NAME")]
         certificate: Option<String>,
         /// The vhost of the user's NATS clients; `/` without it.
         #[arg(long, value_name = "NAME")]
         vhost: Option<String>,
     },
-    /// Set how much a user may have, or show it.
+    /// Set or show the limits of a user.
     Limit {
         #[command(flatten)]
         limited: Limited,
@@ -55,18 +55,18 @@ enum UserCommand {
         #[arg(long, value_name = "COUNT", allow_negative_numbers = true)]
         max_channels: Option<i64>,
     },
-    /// Make a token for a user and print it, this once. Clients send it as NATS's token, as the password, or over HTTP as
-    /// `Authorization: Bearer`.
+    /// Make a token for a user and print it, only this once. Clients send it as NATS's token, as the password, or over
+    /// HTTP as `Authorization: Bearer`.
     Token {
         #[command(flatten)]
         user: Named,
-        /// Take all tokens of the user away instead.
+        /// Revoke all tokens of the user instead.
         #[arg(long)]
         revoke: bool,
     },
-    /// Delete a user: its connections end.
+    /// Delete a user and close its connections.
     Delete(Named),
-    /// Let a user into a vhost, with these rights there.
+    /// Give a user these rights in a vhost.
     Grant {
         #[command(flatten)]
         user: Named,
@@ -76,10 +76,10 @@ enum UserCommand {
         /// A regular expression: queues and exchanges that the user may declare and delete.
         #[arg(long, value_name = "REGEX", default_value = ".*")]
         configure: String,
-        /// A regular expression: where the user may send to.
+        /// A regular expression: queues and exchanges that the user may send to.
         #[arg(long, value_name = "REGEX", default_value = ".*")]
         write: String,
-        /// A regular expression: where the user may receive from.
+        /// A regular expression: queues and exchanges that the user may receive from.
         #[arg(long, value_name = "REGEX", default_value = ".*")]
         read: String,
     },

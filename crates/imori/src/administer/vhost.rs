@@ -17,27 +17,27 @@ pub(crate) struct Vhost {
 
 #[derive(Debug, Subcommand)]
 enum VhostCommand {
-    /// List vhosts and what waits in them.
+    /// List vhosts and their ready messages.
     Ls(Asked),
     /// Make a vhost, or change its description.
     Set {
         #[command(flatten)]
         asked: Asked,
-        /// A text that tells people the purpose.
+        /// A description for people.
         #[arg(long, value_name = "TEXT", default_value = "")]
         description: String,
         /// The name of the vhost.
         name: String,
     },
-    /// Set how much a vhost may have, or show it.
+    /// Set or show the limits of a vhost.
     Limit {
         #[command(flatten)]
         limited: Limited,
         /// Queues; `-1` is no limit.
         #[arg(long, value_name = "COUNT", allow_negative_numbers = true)]
         max_queues: Option<i64>,
-        /// Bytes of the bodies of all messages in its queues; `-1` is no limit. A publish to a queue is refused while there
-        /// are as many.
+        /// Bytes of the bodies of all messages in its queues; `-1` is no limit. A publish to a queue is refused while
+        /// its vhost is at the limit.
         #[arg(long, value_name = "BYTES", allow_negative_numbers = true)]
         max_bytes: Option<i64>,
     },

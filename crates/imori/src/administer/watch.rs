@@ -22,18 +22,18 @@ const CLEAR: &str = "\x1b[2J\x1b[H";
 /// Pages of queues and connections searched for the busiest.
 const TOP_PAGES_MAX: usize = 20;
 
-/// Follow what happens: clients that come and go, refused logins, declarations, changes, stalls.
+/// Follow events: connects and disconnects, refused logins, declarations, changes, stalls.
 #[derive(Debug, Args)]
 pub(crate) struct Events {
     #[command(flatten)]
     asked: Asked,
-    /// Kinds with commas between, or what stands before their dots: `queue,login.refused`.
+    /// Kinds of events, separated by commas, each whole or up to its dot: `queue,login.refused`.
     #[arg(long, value_name = "KINDS", default_value = "")]
     kinds: String,
     /// Begin with the oldest events that the broker keeps.
     #[arg(long)]
     replay: bool,
-    /// End after so many.
+    /// End after this many events.
     #[arg(long, value_name = "N")]
     count: Option<usize>,
 }
@@ -88,7 +88,7 @@ impl Events {
     }
 }
 
-/// Show the last stalls of a broker, with what is known of their causes.
+/// Show the last stalls of a broker with their causes, as far as known.
 #[derive(Debug, Args)]
 pub(crate) struct Stalls {
     #[command(flatten)]
@@ -110,18 +110,18 @@ impl Stalls {
     }
 }
 
-/// Show the busiest queues and connections, again and again.
+/// Show the busiest queues and connections, refreshed repeatedly.
 #[derive(Debug, Args)]
 pub(crate) struct Top {
     #[command(flatten)]
     asked: Asked,
-    /// Show them once.
+    /// Show queues and connections only once.
     #[arg(long)]
     once: bool,
-    /// Seconds between two looks.
+    /// Seconds between two updates.
     #[arg(long, value_name = "SECONDS", default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=3600))]
     interval: u64,
-    /// How many of each to show.
+    /// Number of queues and connections to show.
     #[arg(long, value_name = "N", default_value_t = 15)]
     rows: usize,
 }

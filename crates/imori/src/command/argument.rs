@@ -20,8 +20,7 @@ pub(super) struct Broker {
     /// `amqp://user:password@host:port/vhost`, or `amqp10://` likewise for AMQP 1.0; with TLS `stomps://`, `tls://`,
     /// `amqps://` and `amqp10s://`.
     ///
-    /// Other users of this host see what stands on a command line, so put a password that matters
-    /// into the variable.
+    /// Other users of this host can read command lines, so put a password that matters into the variable.
     #[arg(
         long,
         value_name = "URL",
@@ -44,7 +43,7 @@ impl Broker {
 /// Selects the store to read.
 #[derive(Debug, Args)]
 pub(super) struct DataFolder {
-    /// The data folder of the broker; without it, that of the configuration.
+    /// The data folder of the broker; without it, the configuration's folder.
     #[arg(long, value_name = "DIR")]
     data_dir: Option<PathBuf>,
     /// The configuration file; without one, the defaults and the environment.

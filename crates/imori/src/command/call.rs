@@ -17,14 +17,13 @@ use crate::output::print;
 pub(crate) struct Call {
     #[command(flatten)]
     broker: Broker,
-    /// Where to: `/queue/NAME`, `/topic/NAME`, `/exchange/NAME/KEY` in STOMP and AMQP, a subject in
-    /// NATS.
+    /// The destination: `/queue/NAME`, `/topic/NAME`, `/exchange/NAME/KEY` in STOMP and AMQP, a subject in NATS.
     destination: String,
     /// The body; `-` reads it from the standard input.
     #[arg(default_value = "")]
     body: String,
-    /// How long to wait for the reply, such as `5s` or `250ms`. So long, too, the request waits in a queue, unless a
-    /// header `expiration` says otherwise.
+    /// Time to wait for the reply, such as `5s` or `250ms`. The request also expires in its queue after this time,
+    /// unless a header `expiration` says otherwise.
     #[arg(long, value_name = "TIME", default_value = "5s", value_parser = duration)]
     timeout: Duration,
     /// A header of the request. Can be given several times.

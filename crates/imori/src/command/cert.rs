@@ -31,22 +31,22 @@ enum Command {
     /// Make a CA of your own, a certificate of this broker and one of a client, and print the lines of the
     /// configuration that use them.
     ///
-    /// The CA is for development: whoever has its key can pretend to be this broker to clients that trust it.
+    /// The CA is for development: anyone with its key can impersonate this broker to clients that trust it.
     Dev(Dev),
 }
 
 #[derive(Debug, Args)]
 struct Dev {
-    /// Names and addresses of the broker, beside `localhost`, `127.0.0.1` and `::1`.
+    /// Names and addresses of the broker, besides `localhost`, `127.0.0.1` and `::1`.
     #[arg(value_name = "NAME")]
     names: Vec<String>,
-    /// The folder that is made for them.
+    /// The folder to create for the certificates.
     #[arg(long, value_name = "DIR", default_value = "certs")]
     dir: PathBuf,
     /// The user that the client's certificate names.
     #[arg(long, value_name = "USER", default_value = "guest")]
     user: String,
-    /// Days for which they are valid.
+    /// Days for which the certificates are valid.
     #[arg(long, value_name = "DAYS", default_value_t = 90, value_parser = clap::value_parser!(u16).range(1..=825))]
     days: u16,
 }

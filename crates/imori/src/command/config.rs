@@ -26,8 +26,8 @@ pub(crate) struct Config {
 
 #[derive(Debug, Subcommand)]
 enum Action {
-    /// Say what is wrong with a configuration file, by line and column; all that `imori serve` would refuse of it, with
-    /// the same exit code, 2. Also tells whether the disk of this machine is too small for it.
+    /// Report every error in a configuration file that `imori serve` would refuse, by line and column, with the same
+    /// exit code, 2. Also reports if the disk of this machine is too small for it.
     Check {
         /// The configuration file.
         file: PathBuf,
@@ -35,7 +35,7 @@ enum Action {
         #[arg(long)]
         insecure_dev: bool,
     },
-    /// Print the values in force: the defaults, the file, and over them the environment.
+    /// Print the values in force: the defaults, overridden by the file and then by the environment.
     Show {
         /// The configuration file; without one, the defaults.
         #[arg(long, value_name = "FILE")]
@@ -44,22 +44,22 @@ enum Action {
         #[arg(long, conflicts_with = "config")]
         sample: bool,
     },
-    /// Have a running broker read its configuration again, as SIGHUP does. Prints what was taken over and what waits for
-    /// a restart; a configuration that is wrong changes nothing, and its mistakes are printed by file and line.
+    /// Have a running broker read its configuration again, as SIGHUP does. Prints the keys that were applied and those
+    /// that wait for a restart; an invalid configuration changes nothing, and its errors are printed by file and line.
     Reload {
         #[command(flatten)]
         asked: Asked,
     },
-    /// Print in what a running broker and a file differ, or two files.
+    /// Print the differences between a running broker and a file, or between two files.
     ///
-    /// A line has the key, its value in the first and in the second. Environment variables are left aside; without a
-    /// file the running broker is compared with the defaults.
+    /// A line has the key, its first value and its second value. Environment variables are ignored; without a file the
+    /// running broker is compared with the defaults.
     ///
-    /// Exit codes: 0 there is no difference, 1 there is one, 2 they cannot be compared.
+    /// Exit codes: 0 no difference, 1 a difference, 2 the configurations cannot be compared.
     Diff {
         #[command(flatten)]
         asked: Asked,
-        /// The file that the running broker is compared with, or the first of two.
+        /// The file to compare with the running broker, or the first of two files.
         file: Option<PathBuf>,
         /// The second of two files.
         second: Option<PathBuf>,

@@ -17,7 +17,7 @@ enum Completed {
     Fish,
 }
 
-/// Print what a shell needs to complete commands: `source <(imori completions bash)`.
+/// Print a shell's completion script: `source <(imori completions bash)`.
 #[derive(Debug, Args)]
 pub(super) struct Completions {
     /// The shell.
@@ -40,7 +40,7 @@ impl Completions {
 /// Write a manual page of each command into a folder.
 #[derive(Debug, Args)]
 pub(super) struct Man {
-    /// The folder, such as `/usr/local/share/man/man1`; it is made where it is not there.
+    /// The folder, such as `/usr/local/share/man/man1`; it is created if missing.
     folder: PathBuf,
 }
 

@@ -57,10 +57,10 @@ enum Command {
     Events(Events),
     Stalls(Stalls),
     Context(Context),
-    /// Put load on a broker, this one or another, and check everything that comes back.
+    /// Put load on Imori or another broker, and check every delivery and reply.
     ///
     /// Exit codes: 0 done, 1 could not run, 2 the command line is wrong, 3 a message was lost or altered, 4 the run is
-    /// invalid or cannot tell, 5 an objective was missed, or a number is worse than it may be.
+    /// invalid or inconclusive, 5 an objective was missed, or a number is worse than allowed.
     Bench(imori_bench::BenchArgs),
     Config(config::Config),
     Cert(cert::Cert),

@@ -5,13 +5,12 @@ use clap::Args;
 use super::argument::{Broker, body, header};
 use crate::client::{Header, Message};
 
-/// Send a message, and wait until the broker has taken it.
+/// Send a message, and wait until the broker has accepted it.
 #[derive(Debug, Args)]
 pub(crate) struct Pub {
     #[command(flatten)]
     broker: Broker,
-    /// Where to: `/queue/NAME`, `/topic/NAME`, `/exchange/NAME/KEY` in STOMP and AMQP, a subject in
-    /// NATS.
+    /// The destination: `/queue/NAME`, `/topic/NAME`, `/exchange/NAME/KEY` in STOMP and AMQP, a subject in NATS.
     destination: String,
     /// The body; `-` reads it from the standard input.
     #[arg(default_value = "")]
@@ -19,7 +18,7 @@ pub(crate) struct Pub {
     /// A header of the message. Can be given several times.
     #[arg(long, value_name = "NAME:VALUE", value_parser = header)]
     header: Vec<Header>,
-    /// How often to send it.
+    /// Number of times to send the message.
     #[arg(long, value_name = "N", default_value_t = 1)]
     count: u64,
 }

@@ -9,21 +9,21 @@ use clap::Args;
 use super::argument::Broker;
 use crate::client::{Ack, Subscription};
 
-/// Answer each request that comes, until it is interrupted.
+/// Answer each request, until interrupted.
 ///
-/// The reply goes to the reply address of the request and carries its `correlation-id`, if it has
-/// one. A request that cannot be answered gets an empty reply with an `error` header. Responders of
-/// one queue, or in NATS of one subject, share the requests.
+/// The reply goes to the reply address of the request and carries its `correlation-id`, if it has one. An unanswerable
+/// request gets an empty reply with an `error` header. Responders of one queue, or in NATS of one subject, share the
+/// requests.
 #[derive(Debug, Args)]
 pub(crate) struct Respond {
     #[command(flatten)]
     broker: Broker,
-    /// Where requests come from: `/queue/NAME`, `/topic/PATTERN`, `/exchange/NAME/KEY` in STOMP and
-    /// AMQP, a subject in NATS.
+    /// The source of requests: `/queue/NAME`, `/topic/PATTERN`, `/exchange/NAME/KEY` in STOMP and AMQP, a subject in
+    /// NATS.
     destination: String,
     #[command(flatten)]
     answer: Answer,
-    /// Stop after so many requests.
+    /// Stop after this many requests.
     #[arg(long, value_name = "N")]
     count: Option<u64>,
 }

@@ -18,35 +18,34 @@ use crate::reload::reload;
 
 /// Run the broker until SIGTERM, SIGINT or SIGUSR2; a second one ends it at once.
 ///
-/// SIGHUP, as `imori config reload`, reads the configuration and the files of `tls` again, takes over what a reload can change, and logs it and
-/// what needs a restart; `imori config show --sample` tells of each key. Connections stay. A configuration that is wrong
-/// changes nothing. SIGUSR1 opens the file of the log anew.
+/// SIGHUP, as `imori config reload`, reads the configuration and the files of `tls` again, applies the keys that a
+/// reload can change, and logs these and the keys that need a restart; `imori config show --sample` says which do.
+/// Connections stay. An invalid configuration changes nothing. SIGUSR1 reopens the log file.
 ///
-/// Prints `listening PROTOCOL ADDRESS` for each listener and then `ready` to the standard output;
-/// the log goes to the standard error. Before that the first start prints, once, the password that it made for the
-/// user `admin`.
+/// Prints `listening PROTOCOL ADDRESS` for each listener and then `ready` to the standard output; the log goes to the
+/// standard error. Before that, the first start prints the password that it made for the user `admin`, only once.
 ///
-/// Exit codes: 0 it was told to stop, 1 it cannot start or has ended in an error, 74 the disk failed, and nothing was
-/// confirmed after that.
+/// Exit codes: 0 the broker was told to stop, 1 it cannot start or has ended with an error, 74 the disk failed, and
+/// nothing was confirmed after the failure.
 #[derive(Debug, Args)]
 pub(crate) struct Serve {
     /// The configuration file; without one, the defaults. `imori config show --sample` prints one.
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// Keep what outlives a restart in this folder.
+    /// Keep all data that survives a restart in this folder.
     #[arg(long, value_name = "DIR")]
     data_dir: Option<PathBuf>,
-    /// Listen here and, of the configured listeners, nowhere. Can be given several times. Port 0
-    /// takes a free port; an IPv6 address stands in brackets: `stomp=[::1]:61613`.
+    /// Listen at this address instead of at the configured listeners. Can be given several times. Port 0 takes a free
+    /// port; put an IPv6 address in brackets: `stomp=[::1]:61613`.
     #[arg(long, value_name = "PROTOCOL=HOST:PORT")]
     listen: Vec<Listen>,
-    /// The least important level that is logged: error, warn, info, debug or trace.
+    /// The lowest level that is logged: error, warn, info, debug or trace.
     #[arg(long, value_name = "LEVEL", value_parser = parse::<LogLevel>)]
     log: Option<LogLevel>,
     /// Write the line `ready` to this inherited file descriptor, a pipe or file, when clients can connect, and close it.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(3..))]
     ready_fd: Option<u32>,
-    /// Listen beyond loopback without TLS, and take clients from there for local ones, so that anyone can do anything.
+    /// Listen beyond loopback without TLS, and treat remote clients as local ones, so that anyone can do anything.
     #[arg(long)]
     insecure_dev: bool,
 }

@@ -16,7 +16,7 @@ use imori_store::segment::{self, SegmentPiece};
 use super::argument::DataFolder;
 use crate::output::print;
 
-/// Look into what a broker stored.
+/// Inspect a broker's stored data.
 #[derive(Debug, Args)]
 pub(crate) struct Store {
     #[command(subcommand)]
@@ -25,15 +25,15 @@ pub(crate) struct Store {
 
 #[derive(Debug, Subcommand)]
 enum Action {
-    /// Print the journal and the segments, a line for each record, and one for each place that is damaged. The broker is
-    /// stopped for it; nothing is changed.
+    /// Print the journal and the segments, one line for each record and each damaged place. Stop the broker first;
+    /// nothing is changed.
     ///
-    /// A line of a record is its number, the file, the offset there, the type, `group` or `-`, the length of
-    /// the payload, `ok` or `alone` where the batch around it does not verify, and the first bytes of the
-    /// payload. A line of damage begins with `-`. Files come by name; `sort -n` brings records into their order.
+    /// A line of a record is its number, the file, the offset there, the type, `group` or `-`, the length of the
+    /// payload, `ok`, or `alone` if the batch around it does not verify, and the first bytes of the payload. A line of
+    /// damage begins with `-`. Files are printed by name; `sort -n` puts records in order.
     ///
-    /// Segments come behind the journal: a line for each page, which begins with `-` and names its queue by the number
-    /// of its definition, and one for each entry, the record of a message, of type `entry` with its place in the queue.
+    /// Segments follow the journal. A page's line begins with `-` and names its queue by the number of its definition.
+    /// Each entry of a page, the record of a message, has a line of type `entry` with its position in the queue.
     Dump {
         #[command(flatten)]
         folder: DataFolder,
@@ -44,10 +44,10 @@ enum Action {
         #[arg(long, value_name = "LSN", default_value_t = u64::MAX, hide_default_value = true)]
         to: u64,
     },
-    /// Say that you know of the damage that was found: prints it and takes it out of the monitor, without a restart.
+    /// Acknowledge the damage that was found: prints it and removes it from the monitor, without a restart.
     ///
-    /// Damage is listed in `/storez` and counted by `/healthz?damage=1` and `imori_store_damages` until this is done.
-    /// Files that were set aside stay.
+    /// Damage is listed in `/storez` and counted by `/healthz?damage=1` and `imori_store_damages` until it is
+    /// acknowledged. Files that were set aside stay.
     Acknowledge {
         #[command(flatten)]
         folder: DataFolder,

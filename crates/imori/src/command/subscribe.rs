@@ -9,22 +9,21 @@ use super::argument::{Broker, duration, header};
 use crate::client::{Ack, ClientError, Header, Received, Subscription};
 use crate::output::print;
 
-/// Print the body of each message that comes, on a line of its own.
+/// Print the body of each message on its own line.
 #[derive(Debug, Args)]
 pub(crate) struct Sub {
     #[command(flatten)]
     broker: Broker,
-    /// Where from: `/queue/NAME`, `/topic/PATTERN`, `/exchange/NAME/KEY` in STOMP and AMQP, a subject in
-    /// NATS.
+    /// The source: `/queue/NAME`, `/topic/PATTERN`, `/exchange/NAME/KEY` in STOMP and AMQP, a subject in NATS.
     destination: String,
-    /// How messages are settled: `auto` when they are sent, the others after they are printed. NATS
-    /// has `auto` only.
+    /// How messages are settled: with `auto` when they are sent, with the other modes after they are printed. NATS has
+    /// `auto` only.
     #[arg(long, value_enum, value_name = "MODE", default_value = "auto")]
     ack: Ack,
-    /// Stop after so many messages.
+    /// Stop after this many messages.
     #[arg(long, value_name = "N")]
     count: Option<u64>,
-    /// Give up when no message has come for so long, such as `5s`.
+    /// Give up when no message has arrived for this time, such as `5s`.
     #[arg(long, value_name = "TIME", value_parser = duration)]
     timeout: Option<Duration>,
     /// Print the headers and an empty line before each body; in NATS the subject and the reply

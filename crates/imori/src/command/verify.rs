@@ -22,10 +22,10 @@ use imori_store::settings::{OnDamage, Settings};
 use super::argument::DataFolder;
 use crate::output::{print, print_error};
 
-/// Say whether what a broker stored is sound. The broker is stopped for it; nothing is changed.
+/// Check whether a broker's stored data is sound. Stop the broker first; nothing is changed.
 ///
-/// Reads the journal, the segments and the definitions whole and prints what is there, what is damaged, where, and what
-/// is lost by it.
+/// Reads the journal, the segments and the definitions whole and prints the contents, each damaged place and the
+/// resulting loss.
 ///
 /// Exit codes: 0 sound, 1 damage, 2 it cannot be looked at.
 #[derive(Debug, Args)]

@@ -21,7 +21,7 @@ pub(crate) enum Value {
 }
 
 impl Item {
-    /// The text, if the value is one.
+    /// The text, if the value is a text.
     pub(super) fn text(&self) -> Option<&str> {
         match &self.value {
             Value::Text(text) => Some(text),
@@ -37,7 +37,8 @@ impl Item {
         }
     }
 
-    /// The keys of a map in lower case, the last of equal ones; `None` if the value is no map.
+    /// The entries of a map with lower-case keys; of several equal keys only the last. `None` if the value is not a
+    /// map.
     pub(super) fn keys(&self) -> Option<Vec<(String, &Item)>> {
         let Value::Map(entries) = &self.value else { return None };
         let is_last = |at: usize, key: &str| {
