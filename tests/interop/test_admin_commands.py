@@ -149,7 +149,7 @@ def test_queues_exchanges_and_bindings_are_declared_and_deleted(imori: Imori) ->
     assert run(imori, "exchange", "declare", "behind")[0] == 0
     assert run(imori, "binding", "add", "made", "behind", "--to-exchange", "x=1")[0] == 0
     assert ["/", "made", "exchange", "behind", '{"x":1}'] in table(run(imori, "binding", "ls")[1])
-    why = "imori: no queue 'nowhere' in vhost '/'\n"
+    why = "imori: there is no queue `nowhere`\n"
     assert said("binding", "add", "made", "nowhere") == (1, why)
     assert said("exchange", "delete", "made") == (0, "exchange `made` in vhost `/` is deleted\n")
     assert said("exchange", "show", "made") == (1, "imori: there is no exchange `made`\n")

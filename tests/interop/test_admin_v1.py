@@ -432,7 +432,9 @@ def test_users_vhosts_rights_limits_and_tokens(imori: Imori) -> None:
     login = "ann:secret"
     assert [row["name"] for row in get(imori, "/vhosts", login)["items"]] == ["made"]
     assert send(imori, "PUT", "/queues/made/a", {}, login).status == 201
-    assert "queue limit" in problem(send(imori, "PUT", "/queues/made/a2", {}, login), 409)
+    assert "raise its `max-queues`" in problem(
+        send(imori, "PUT", "/queues/made/a2", {}, login), 409
+    )
     done(imori, "DELETE", "/users/ann/permissions/made")
     done(imori, "DELETE", "/users/ann")
     done(imori, "DELETE", "/vhosts/made")

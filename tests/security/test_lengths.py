@@ -108,19 +108,21 @@ class Field:
         return is_number and self.low <= int(value) <= self.high
 
 
+TEN_YEARS_MS = 10 * 365 * 86_400_000
+
 FIELDS = [
     Field("SEND", "priority", 0, 2**8 - 1),
     Field("SEND", "expiration", 0, 2**32 - 1),
     Field("SEND", "timestamp", 0, 2**64 - 1, has_fraction=True),
-    Field("SEND", "x-message-ttl", 0, 2**32 - 1),
+    Field("SEND", "x-message-ttl", 0, TEN_YEARS_MS),
     Field("SEND", "x-max-length", 0, 2**63 - 1),
     Field("SUBSCRIBE", "prefetch-count", 0, 2**16 - 1),
     Field("SUBSCRIBE", "x-priority", -(2**31) + 1, 2**31 - 1),
-    Field("SUBSCRIBE", "x-expires", 1, 2**32 - 1),
-    Field("SUBSCRIBE", "x-message-ttl", 0, 2**32 - 1),
+    Field("SUBSCRIBE", "x-expires", 1, TEN_YEARS_MS),
+    Field("SUBSCRIBE", "x-message-ttl", 0, TEN_YEARS_MS),
     Field("SUBSCRIBE", "x-max-length", 0, 2**63 - 1),
     Field("SUBSCRIBE", "x-max-length-bytes", 0, 2**63 - 1),
-    Field("SUBSCRIBE", "x-max-priority", 1, 2**8 - 1),
+    Field("SUBSCRIBE", "x-max-priority", 0, 2**8 - 1),
     # -1 means no limit, as over AMQP.
     Field("SUBSCRIBE", "x-delivery-limit", -1, 2**32 - 1),
 ]

@@ -170,7 +170,7 @@ def test_queues_of_a_vhost(imori: Imori) -> None:
         channel.queue_delete("first")
         channel.queue_declare("second")
     answer = ask(imori, "/api/queues/blue/third", method="PUT", body={"durable": True})
-    assert (answer.status, "queue limit in vhost" in answer.body) == (400, True)
+    assert (answer.status, "raise its `max-queues`" in answer.body) == (400, True)
     with connect(imori, "/") as connection:
         connection.channel().queue_declare("elsewhere")
 
