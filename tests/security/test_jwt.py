@@ -501,9 +501,13 @@ def test_wrong_tokens_are_bounded_by_source(tmp_path: Path) -> None:
     good, wrong = token(scope="tag:administrator"), token(key=FOREIGN_KEY)
     with broker(tmp_path, broker__proxy_from="127.0.0.1/32") as imori:
         assert bearer_statuses(imori, "192.0.2.1", [good]) == {200}
-        # One is forgiven every 50 ms, so the limit of 1,000 is reached a little later.
-        assert bearer_statuses(imori, "192.0.2.1", [wrong] * 2_000) == {401}
-        assert bearer_statuses(imori, "192.0.2.1", [good]) == {401}, "it is not looked at"
+        # One is forgiven every 50 ms, so a slow machine needs more than the limit of 1,000.
+        for _ in range(20):
+            assert bearer_statuses(imori, "192.0.2.1", [wrong] * 1_500) == {401}
+            if bearer_statuses(imori, "192.0.2.1", [good]) == {401}:
+                break
+        else:
+            pytest.fail("the right token is still looked at")
         assert bearer_statuses(imori, "192.0.2.2", [good]) == {200}
 
 
