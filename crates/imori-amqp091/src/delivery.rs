@@ -1,7 +1,7 @@
 //! Encodes deliveries as `basic.deliver` or `basic.get-ok` with their content.
 //!
-//! The properties of a message from an AMQP 0-9-1 client are forwarded byte for byte. Those of
-//! another protocol, or of a dead letter, are encoded anew.
+//! The properties of a message from an AMQP 0-9-1 client are forwarded byte for byte. Properties
+//! from another protocol, or of a dead letter, are encoded anew.
 
 use std::borrow::Cow;
 

@@ -1,4 +1,4 @@
-//! How a TLS client authenticates the broker, and itself to the broker.
+//! TLS options of a client: the CAs that it trusts, and its own certificate.
 
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};

@@ -135,7 +135,7 @@ struct GrpcReader {
     /// The correlation of the last reply, and its body.
     correlation: [u8; CORRELATION_BYTES],
     body: Bytes,
-    /// The bytes that the peer is told next.
+    /// Bytes to send to the peer next.
     answer: Vec<u8>,
 }
 

@@ -1,8 +1,8 @@
 //! ZeroMQ without a broker: ZMTP 3 with mechanism NULL, as a REQ socket against REP or a DEALER against ROUTER.
 //!
 //! A request has two parts, correlation and body, and the other side returns the first. REQ puts an
-//! empty part before them, as REP expects it, and has one call in flight. What answers is no part
-//! of this tool, so all that only a broker has is refused.
+//! empty part before them, as REP expects it, and has one call in flight. This tool contains no
+//! responder, and refuses everything that needs a broker.
 
 use std::sync::Arc;
 
@@ -158,11 +158,11 @@ struct ZmtpReader {
     server: String,
     /// The one call of a REQ socket.
     credit: Option<Arc<Credit>>,
-    /// The bytes that the peer is told next.
+    /// Bytes to send to the peer next.
     answer: Vec<u8>,
 }
 
-/// How far the handshake is.
+/// The progress of the handshake.
 ///
 /// ```text
 /// Greeting --greeting--> Ready { minor } --READY--> Traffic
@@ -242,7 +242,7 @@ impl ZmtpReader {
         if let Some(credit) = &self.credit {
             credit.add_calls(1);
         }
-        // A reply that is shaped in another way is nobody's.
+        // A reply of any other shape belongs to no call.
         let (correlation, body) = match (self.socket, parts.get(..count).unwrap_or_default()) {
             (Zmtp::Req, [[], correlation, body]) | (Zmtp::Dealer, [correlation, body]) => {
                 (*correlation, *body)
@@ -268,7 +268,7 @@ impl ZmtpReader {
     }
 }
 
-/// The minor version in a greeting, as soon as it is whole; what cannot become one is refused at once.
+/// The minor version in a greeting, once it is complete; bytes that cannot begin a greeting are refused at once.
 fn greeting(bytes: &[u8]) -> Result<Option<u8>> {
     let is_signature = |at: usize, is_right: fn(u8) -> bool| bytes.get(at).is_none_or(|byte| is_right(*byte));
     ensure!(

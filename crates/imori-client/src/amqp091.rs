@@ -24,7 +24,7 @@ pub const TOPICS: &str = "amq.topic";
 /// `delivery-mode` of a message that survives a restart of the broker.
 pub const PERSISTENT: u8 = 2;
 
-/// What a client says of itself when it logs in.
+/// The data with which a client logs in.
 #[derive(Debug, Clone, Copy)]
 pub struct Login<'a> {
     /// Name of the program.
@@ -139,7 +139,7 @@ pub struct Delivery<'a> {
     pub body: Cow<'a, [u8]>,
 }
 
-/// What follows the method of a message.
+/// The content of a message, which follows its method.
 #[derive(Debug)]
 pub struct Content<'a> {
     /// The encoded properties.

@@ -1,6 +1,6 @@
 //! AMQP 1.0: the frames of one session.
 //!
-//! Commands may be pipelined: a broker does what comes before it opens, begins or attaches its end.
+//! Commands may be pipelined: a broker executes them before it has opened, begun or attached its end.
 
 use std::borrow::Cow;
 
@@ -29,7 +29,7 @@ const SELECTOR: (&str, u64) = ("jms-selector", 0x0000_468C_0000_0004);
 /// The delivery-id and the bytes of a whole message.
 type Whole<'a> = (u32, Cow<'a, [u8]>);
 
-/// What a client says of itself when it logs in.
+/// The data with which a client logs in.
 #[derive(Debug, Clone, Copy)]
 pub struct Login<'a> {
     /// Name of the container, unique among the connections.

@@ -18,7 +18,7 @@ pub fn header_block<'a>(headers: impl IntoIterator<Item = (&'a str, &'a str)>) -
     Ok(block)
 }
 
-/// Whether a message tells its receiver that nobody is subscribed to the subject of its request.
+/// Whether a message is the status "no responders": no subscription matches the subject of a request.
 pub fn is_unheard(message: &Message<'_>) -> bool {
     message.headers.and_then(status) == Some(b"503")
 }

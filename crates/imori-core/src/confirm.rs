@@ -80,7 +80,7 @@ impl Progress {
 /// A ticket for an answer that promises safety: what the journal has to reach first, and the level that is then
 /// promised. The default waits for nothing.
 ///
-/// What it waits for is private: a verb gets tickets from its [`World`](crate::world::World) or from the records that
+/// Its contents are private: a verb gets tickets from its [`World`](crate::world::World) or from the records that
 /// it has appended, joins them, and hands the result to the outbound half, which asks whether it is reached.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub struct Confirm {

@@ -85,7 +85,7 @@ enum Kind {
     Nothing,
 }
 
-/// How an operation is treated.
+/// The treatment of an operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Action {
     /// Log in with the options of a CONNECT.

@@ -396,7 +396,7 @@ impl World for Cell {
     }
 
     fn trace_from(&self) -> Option<Time> {
-        // The turn's time is that of its start.
+        // The time of a turn is the time at which it started.
         self.shared.traces.is_on().then(|| self.shared.clock.now())
     }
 

@@ -71,8 +71,8 @@ impl Shared {
         judge(phase, lasts, self.stalls.flush_cause(), damages)
     }
 
-    /// The reason why the broker needs a restart, if any. A slow, full or frozen disk is none, and neither is a stop
-    /// in progress; a dead cell is one.
+    /// The reason why the broker needs a restart, if any: a dead cell. A slow, full or frozen disk is no reason, and
+    /// neither is a stop in progress.
     pub(crate) fn lifelessness(&self) -> Option<Ailment> {
         let now = self.clock.now();
         let cells = self.cells.get().into_iter().flatten();

@@ -13,7 +13,7 @@ pub(crate) const FLUSH_CONNECTIONS_MAX: usize = 128;
 /// Longest delay of a flush by a busy cell. Shorter costs system calls, longer costs latency.
 pub(crate) const FLUSH_AFTER: Duration = Duration::from_micros(100);
 
-/// How long after another connection's turn a cell still assumes that others are waiting. Turns then change the
+/// Time after another connection's turn in which a cell still assumes that others are waiting. Turns then change the
 /// routing table less, so that a client with a hundred messages a second is served as well as a busy one.
 pub(crate) const BESIDE_OTHERS: Duration = Duration::from_millis(10);
 
@@ -23,7 +23,7 @@ pub(crate) const SPARE_BUFFERS_MAX: usize = 16;
 /// Largest buffer that a cell keeps. A larger one is freed.
 pub(crate) const SPARE_BUFFER_BYTES_MAX: usize = 512 * 1024;
 
-/// How long a publisher waits within a turn for a slow reader of a live subscription.
+/// Longest wait of a publisher within a turn for a slow reader of a live subscription.
 pub(crate) const THROTTLE_MAX: Duration = Duration::from_millis(5);
 
 /// Burst of a publish rate: unused time of a user or vhost that may be made up for at once.
@@ -35,7 +35,7 @@ pub(crate) const RATE_WAIT_MIN: Duration = Duration::from_millis(5);
 /// Users and vhosts whose limits appear in `/metrics`. The admin API shows the others.
 pub(crate) const LIMITED_SERIES_MAX: usize = 100;
 
-/// How long a client that may not settle now waits before it tries again. Longer than the checkpointer's interval
+/// Time after which a settlement that may not be executed now is retried. Longer than the checkpointer's interval
 /// would delay it unnecessarily.
 pub(crate) const SETTLE_AGAIN: Duration = Duration::from_millis(5);
 
@@ -45,14 +45,14 @@ pub(crate) const VERIFIER_THREADS_MAX: usize = 2;
 /// Logins that wait for such a thread, each with a password. More: the client is asked to try again later.
 pub(crate) const LOGINS_WAITING_MAX: usize = 1024;
 
-/// How long such a thread waits for another login before it ends.
+/// Time that such a thread waits for another login before it ends.
 pub(crate) const VERIFIER_IDLE_MAX: Duration = Duration::from_secs(10);
 
-/// How long the 19 MiB of a password check are kept for the next one. Shorter would allocate them again and again
-/// while wrong passwords arrive.
+/// Time for which the 19 MiB of a password check are kept for the next one. Shorter would allocate them again and
+/// again while wrong passwords arrive.
 pub(crate) const HASH_MEMORY_IDLE_MAX: Duration = Duration::from_secs(8);
 
-/// How long the allocator keeps freed memory: mimalloc's `purge_delay` of a second, and a little more.
+/// Time for which the allocator keeps freed memory: mimalloc's `purge_delay` of a second, and a little more.
 pub(crate) const ALLOCATOR_PURGE_DELAY: Duration = Duration::from_millis(1100);
 
 /// Spans waiting to be sent. More are dropped and counted.
@@ -88,15 +88,15 @@ pub(crate) const JWT_KEYS_PATIENCE: Duration = Duration::from_secs(3);
 /// Minimum time between two refreshes of the keys, whatever tokens name.
 pub(crate) const JWT_KEYS_EVERY_MIN: Duration = Duration::from_secs(10);
 
-/// How long a closing connection may take to read its remaining output and close its side.
+/// Time for the client of a closing connection to read its remaining output and close its side.
 pub(crate) const LINGER_MAX: Duration = Duration::from_secs(5);
 
 /// Divisor of the memory mark that bounds one connection's unsent bytes, whatever the configuration allows. More: a
 /// connection that does not read is closed.
 pub(crate) const UNSENT_SHARE_OF_MARK: usize = 4;
 
-/// How long a connection with unsent bytes may make no progress while memory is short. Longer: it is closed, because
-/// publishers wait for the memory that it holds.
+/// Time in which a connection with unsent bytes may make no progress while memory is short. Longer: it is closed,
+/// because publishers wait for the memory that it holds.
 pub(crate) const STALL_MAX: Duration = Duration::from_secs(10);
 
 /// Unsent bytes below which such a connection is kept, because closing it would free too little.
@@ -106,8 +106,8 @@ pub(crate) const STALL_BYTES_MIN: usize = 64 * 1024;
 /// connection is not read until other frames are complete, except that one frame may always exceed the bound.
 pub(crate) const LONG_FRAMES_SHARE_OF_MARK: usize = 2;
 
-/// How long a long frame may take for its next [`READ_BYTES`] while others wait for memory. Longer: its connection is
-/// closed.
+/// Time in which the next [`READ_BYTES`] of a long frame must arrive while others wait for memory. Longer: its
+/// connection is closed.
 pub(crate) const LONG_FRAME_STALL_MAX: Duration = Duration::from_secs(10);
 
 /// Interval of the search for stalled connections while memory is short.
@@ -134,7 +134,7 @@ pub(crate) const HANDSHAKES_WAITING_MAX: usize = 4096;
 /// priority would let handshakes time out while cells are busy.
 pub(crate) const HANDSHAKER_NICENESS: i32 = 10;
 
-/// How long such a thread waits for another handshake before it ends.
+/// Time that such a thread waits for another handshake before it ends.
 pub(crate) const HANDSHAKER_IDLE_MAX: Duration = Duration::from_secs(10);
 
 /// Interval of checks of certificate files. Certificate and key both have to be unchanged for as long.
@@ -265,8 +265,8 @@ pub(crate) const RESTORED_BYTES_MAX: usize = 16 << 20;
 /// Interval at which a page write that waits for the journal checks for its failure. Progress is signalled at once.
 pub(crate) const PAGER_LOOK_EVERY: Duration = Duration::from_millis(50);
 
-/// How long pages wait for the journal, because jobs that free space wait behind them. After that the messages stay
-/// in memory and the write is retried.
+/// Longest wait of pages for the journal, because jobs that free space wait behind them. After that the messages
+/// stay in memory and the write is retried.
 pub(crate) const PAGER_WAIT_MAX: Duration = Duration::from_secs(5);
 
 /// Live journal files while space is short: only the current one. Freeing any other may let publishers continue.
@@ -297,7 +297,7 @@ pub(crate) const CHECKPOINT_PAGES: usize = 256;
 /// Divisor of a queue's memory while more than half of the memory mark is used.
 pub(crate) const QUEUE_MEMORY_SHARE_WHEN_SHORT: usize = 8;
 
-/// How long the last checkpoint may take. Longer: the next start reads more of the journal.
+/// Time for the last checkpoint. Longer: it is given up, and the next start reads more of the journal.
 pub(crate) const CHECKPOINT_AT_END_MAX: Duration = Duration::from_secs(2);
 
 /// File descriptors reserved for listeners, runtimes, the log and the store; without them the journal could not open
@@ -344,7 +344,7 @@ pub(crate) const INTERNAL_CALL_MAX: Duration = Duration::from_secs(24 * 3600);
 /// Pings waiting for the broker's own responder. More wait in its outbound half.
 pub(crate) const PINGS_WAITING_MAX: usize = 64;
 
-/// How long an operator's change may take to become durable.
+/// Time in which an operator's change must become durable.
 pub(crate) const DEFINITION_ROWS_PATIENCE: Duration = Duration::from_secs(10);
 
 /// Bytes of the name of a user, vhost or policy.
@@ -375,10 +375,10 @@ pub(crate) const LOGIN_TOTAL_ATTEMPT_EVERY: Duration = Duration::from_millis(50)
 /// misconfigured clients cause. More: sources that have not logged in as the user are refused unchecked for a while.
 pub(crate) const LOGIN_TOTAL_ATTEMPTS_BURST: u32 = 1_000;
 
-/// How long a source is known to belong to a user after it has logged in as that user.
+/// Time after a login for which its source is known to belong to the user.
 pub(crate) const LOGIN_OWNER_MAX: Duration = Duration::from_secs(3600);
 
-/// How long a correct password is remembered, so that the user's next logins need no slow hash.
+/// Time for which a correct password is remembered, so that the user's next logins need no slow hash.
 pub(crate) const VERIFIED_MAX: Duration = Duration::from_secs(3600);
 
 /// Users named in one log line.
@@ -453,7 +453,7 @@ pub(crate) const HAPPENINGS_KEPT: usize = 4_096;
 /// Events written to a reader at a time.
 pub(crate) const EVENTS_AT_ONCE: usize = 64;
 
-/// How long an event stream lasts: shorter than [`HTTP_LIFE_MAX`], so that it ends between two events.
+/// Duration of an event stream: shorter than [`HTTP_LIFE_MAX`], so that it ends between two events.
 pub(crate) const EVENTS_LIFE_MAX: Duration = Duration::from_secs(50);
 
 /// Longest silence of an event stream; a write shows whether its reader is gone.

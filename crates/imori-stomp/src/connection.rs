@@ -83,7 +83,7 @@ enum State {
     Closed,
 }
 
-/// How a frame is treated.
+/// The treatment of a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Action {
     /// Log in.

@@ -67,7 +67,7 @@ pub(crate) fn is_property(name: &[u8]) -> bool {
     properties.any(|property| property.as_bytes() == name)
 }
 
-/// How to parse the lines of a header block.
+/// The rules for parsing the lines of a header block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Form {
     /// The value is the text after the colon, unchanged.

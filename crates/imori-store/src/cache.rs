@@ -1,4 +1,4 @@
-//! A cache with a limit: what was used least recently goes first.
+//! A cache with a limit: the least recently used value is removed first.
 
 use std::collections::BTreeMap;
 
@@ -37,7 +37,7 @@ impl<K: Ord + Copy, V: Clone> Cache<K, V> {
         Some(cached.value.clone())
     }
 
-    /// Puts a value in, and returns those that have to go for it. One that alone is over the limit is not taken.
+    /// Inserts a value, and returns the values it displaces. A value above the limit by itself is not inserted.
     pub(crate) fn insert(&mut self, key: K, value: V, weight: usize) -> Vec<V> {
         let mut gone: Vec<V> = self.remove(key).into_iter().collect();
         if weight > self.limit {

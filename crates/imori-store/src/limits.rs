@@ -96,8 +96,8 @@ pub const SEGMENT_BYTES_MAX: u64 = 512 << 20;
 /// Most pages of a segment. Its table is held in memory, and counts them in 16 bits.
 pub const SEGMENT_PAGES_MAX: usize = 4096;
 
-/// Bytes by which the file of a manifest grows, in zeros: on a full disk the checkpoints that free some find their
-/// room in it, half of it at least, a sector or a few each.
+/// Bytes of zeros by which the file of a manifest grows. On a full disk the checkpoints that free space write into
+/// these zeros, a sector or a few each; at least half of them are always left.
 pub const MANIFEST_FILL_BYTES: usize = 64 << 10;
 
 /// Bytes of changes after which a manifest is written anew, unless its list of all segments is longer. So a start
@@ -110,12 +110,13 @@ pub const SEGMENT_WRITE_BYTES: usize = 1 << 20;
 /// Bytes that are read first of a segment that is opened: the header and the table of up to 127 pages.
 pub const SEGMENT_HEAD_BYTES: usize = 16 << 10;
 
-/// Bytes of pages that stay in memory after a read, for others who read the same: 32 pages of the goal. Beyond it
-/// the page that was used least recently goes. Queues read each page once and gain nothing; cursors that follow
+/// Bytes of pages that stay in memory after a read, for other readers of the same pages: 32 of the target size.
+/// Beyond it the least recently used page is removed. Queues read each page once and gain nothing; cursors that follow
 /// each other read the device once. All of it is little beside the memory of the smallest broker.
 pub const PAGE_CACHE_BYTES_MAX: usize = 8 << 20;
 
-/// Bytes of the largest page that stays there. A larger one is one large message, and would push out what many use.
+/// Bytes of the largest page that stays there. A larger one is one large message, and would displace pages that many
+/// readers use.
 pub const PAGE_CACHE_PAGE_BYTES_MAX: usize = 1 << 20;
 
 /// Files of segments that stay open after a read, so that a reader does not open one for each page. Beyond it the

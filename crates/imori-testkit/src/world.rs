@@ -90,7 +90,7 @@ pub struct TestWorld {
     pub resumed: RefCell<Vec<ConnectionId>>,
     /// Publishers resumed after waiting for a queue.
     pub unthrottled: RefCell<Vec<ConnectionId>>,
-    /// How often a queue was locked on its own.
+    /// Number of times that a queue was locked on its own.
     pub queue_locks: Cell<usize>,
     /// Records with their numbers; the flag tells whether a record belongs to a group.
     pub journal: RefCell<Vec<(Lsn, NewRecord, bool)>>,

@@ -19,7 +19,7 @@ pub enum DecodeError {
     FrameTooLong {
         /// Bytes of its payload.
         bytes: usize,
-        /// How many there may be.
+        /// The most bytes allowed.
         max: usize,
     },
     /// A frame does not end with the octet 206.
@@ -29,7 +29,7 @@ pub enum DecodeError {
     },
     /// There is no such method.
     UnknownMethod(MethodId),
-    /// The fields of a method are not what the method has.
+    /// The fields of a method cannot be decoded.
     Method {
         /// The method.
         id: MethodId,

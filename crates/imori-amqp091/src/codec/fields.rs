@@ -75,7 +75,7 @@ impl<'a> Fields<'a> {
         if self.rest.is_empty() { Ok(()) } else { Err(FieldError::TooLong) }
     }
 
-    /// Reads so many bytes.
+    /// Reads `len` bytes.
     ///
     /// # Errors
     /// [`FieldError::TooShort`], as of every other field.

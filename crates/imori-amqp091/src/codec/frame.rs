@@ -64,7 +64,7 @@ impl Frame<'_> {
     }
 }
 
-/// The frame at the head of the input, as far as it is there.
+/// The frame at the head of the input, as far as it has arrived.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Step<'a> {
     /// A whole frame.
@@ -76,7 +76,7 @@ pub enum Step<'a> {
     },
 }
 
-/// Checks the protocol header at the head of the input, of which any prefix is "not yet"; false where more is needed.
+/// Checks the protocol header at the head of the input; false if only a prefix of it has arrived.
 ///
 /// # Errors
 /// [`DecodeError::ProtocolHeader`].
@@ -155,8 +155,7 @@ pub fn push_content_header(out: &mut Vec<u8>, channel: u16, body_len: usize, pro
     out.push(FRAME_END);
 }
 
-/// Appends a body in as many frames as it takes, each with at most `payload_bytes_max` bytes of it, of which there is
-/// at least one. An empty body takes none.
+/// Appends a body in frames of at most `payload_bytes_max` bytes each, and no frame if the body is empty.
 #[inline]
 pub fn push_body(out: &mut Vec<u8>, channel: u16, body: &[u8], payload_bytes_max: usize) {
     for part in body.chunks(payload_bytes_max.max(1)) {

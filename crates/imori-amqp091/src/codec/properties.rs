@@ -45,7 +45,7 @@ impl<'a> ContentHeader<'a> {
 pub struct TextProperty<'a> {
     /// Bytes in front of it.
     pub start: usize,
-    /// The value. AMQP calls it text; nobody checks the encoding.
+    /// The value. AMQP calls it text; its encoding is not checked.
     pub bytes: &'a [u8],
 }
 
@@ -90,7 +90,7 @@ pub struct BasicProperties<'a> {
 }
 
 impl<'a> BasicProperties<'a> {
-    /// Reads flags and values; the table of headers is checked, so that whoever gets the bytes can read them.
+    /// Reads flags and values; checks the table of headers, so that receivers of the bytes can read them.
     ///
     /// # Errors
     /// [`DecodeError::PropertyFlags`] or [`DecodeError::Content`].

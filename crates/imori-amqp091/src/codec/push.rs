@@ -5,15 +5,15 @@ use crate::codec::table::{FieldValue, Table};
 /// Bytes of a short string at most, as its length is one octet.
 pub const SHORT_STR_BYTES_MAX: usize = 255;
 
-/// Appends bits, of which a field of a method has at most eight.
+/// Appends at most eight bits as one octet.
 #[inline]
 pub fn push_bits<const LEN: usize>(out: &mut Vec<u8>, bits: [bool; LEN]) {
     const { assert!(LEN <= 8, "they share one octet") };
     out.push(bits.iter().rev().fold(0, |octet, bit| octet << 1 | u8::from(*bit)));
 }
 
-/// Appends a short string. A longer one than [`SHORT_STR_BYTES_MAX`] is cut between two characters, so that its length
-/// is right; who has names that may be longer looks first.
+/// Appends a short string. Cuts a string beyond [`SHORT_STR_BYTES_MAX`] between two characters, so that its length
+/// is right; the caller checks names that must not be cut.
 #[inline]
 pub fn push_short_str(out: &mut Vec<u8>, text: &str) {
     push_short_bytes(
@@ -30,7 +30,7 @@ pub fn push_short_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
     out.extend_from_slice(bytes);
 }
 
-/// Appends a string of any bytes, of which there are fewer than 4 GiB.
+/// Appends a string of fewer than 4 GiB of any bytes.
 #[inline]
 pub fn push_long_str(out: &mut Vec<u8>, bytes: &[u8]) {
     push_measured(out, |out| out.extend_from_slice(bytes));

@@ -30,7 +30,7 @@ pub enum FieldValue<'a> {
     I32(i32),
     /// `i`.
     U32(u32),
-    /// `l`; `L` is read as such, as RabbitMQ does.
+    /// `l`; `L` is read in the same way, as in RabbitMQ.
     I64(i64),
     /// `f`.
     F32(f32),
@@ -45,7 +45,7 @@ pub enum FieldValue<'a> {
     },
     /// `T`: seconds since the UNIX epoch.
     Timestamp(u64),
-    /// `S`: text, though nothing says of which encoding.
+    /// `S`: text in an unknown encoding.
     Text(&'a [u8]),
     /// `x`.
     Bytes(&'a [u8]),
@@ -58,7 +58,7 @@ pub enum FieldValue<'a> {
 }
 
 impl<'a> FieldValue<'a> {
-    /// A value as people write it: a whole number and a truth value are what they look like, all else is text.
+    /// Parses a value written by a person: whole numbers and `true` or `false` are recognized, everything else is text.
     pub fn written(text: &'a str) -> FieldValue<'a> {
         match (text, text.parse()) {
             (_, Ok(number)) => FieldValue::I64(number),
@@ -175,7 +175,7 @@ impl fmt::Debug for Array<'_> {
 
 /// Checks a table and all that is in it. The depth is counted and the stack stays flat (SECURITY LIM-09).
 fn check(bytes: &[u8]) -> Result<(), FieldError> {
-    // What is left of each table or array that is begun, the innermost last.
+    // The unread rest of each open table or array, the innermost last.
     let mut begun = [(Fields::new(bytes), true); NESTING_MAX];
     let mut depth = 1_usize;
     while let Some((fields, has_names)) = depth.checked_sub(1).and_then(|top| begun.get_mut(top)) {
@@ -197,7 +197,7 @@ fn check(bytes: &[u8]) -> Result<(), FieldError> {
     Ok(())
 }
 
-/// Reads a value; what is in a table or an array is not looked at.
+/// Reads a value, but not the contents of a table or an array.
 fn value<'a>(fields: &mut Fields<'a>) -> Result<FieldValue<'a>, FieldError> {
     Ok(match fields.octet()? {
         b'S' => FieldValue::Text(fields.long_str()?),

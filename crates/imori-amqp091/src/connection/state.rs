@@ -49,7 +49,7 @@ pub(super) enum Kind {
     Channel,
 }
 
-/// How a frame is treated.
+/// The treatment of a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Action {
     /// Authenticate the client.

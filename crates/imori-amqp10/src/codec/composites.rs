@@ -225,7 +225,7 @@ composites! {
     Source<'a> = 0x28 "amqp:source:list" {
         /// Its address.
         optional address: &'a str,
-        /// What survives the link.
+        /// The state that survives the link.
         default durable: TerminusDurability = TerminusDurability::None,
         /// Event after which it expires.
         default expiry_policy: TerminusExpiryPolicy = TerminusExpiryPolicy::SessionEnd,
@@ -251,7 +251,7 @@ composites! {
     Target<'a> = 0x29 "amqp:target:list" {
         /// Its address; absent if each message names its own.
         optional address: &'a str,
-        /// What survives the link.
+        /// The state that survives the link.
         default durable: TerminusDurability = TerminusDurability::None,
         /// Event after which it expires.
         default expiry_policy: TerminusExpiryPolicy = TerminusExpiryPolicy::SessionEnd,

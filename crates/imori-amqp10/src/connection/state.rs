@@ -54,7 +54,7 @@ pub(super) enum Kind {
     Empty,
 }
 
-/// How a frame is treated.
+/// The treatment of a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Action {
     /// Offer login mechanisms.

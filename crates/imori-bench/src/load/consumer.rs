@@ -109,7 +109,7 @@ pub(crate) struct Places {
 /// Options of a consumer.
 #[derive(Debug)]
 pub(crate) struct Consuming {
-    /// How it acknowledges.
+    /// The mode of acknowledgement.
     pub(crate) ack: AckMode,
     /// Holds acknowledgements back, unless they are given in order of arrival.
     pub(crate) held: Option<Held>,

@@ -75,7 +75,7 @@ pub(crate) struct EventLoop<R: Role> {
     /// Read buffer of all connections; an incomplete frame is copied to its connection.
     buffer: Vec<u8>,
     clock: Clock,
-    /// How to re-open broken connections; `None` if a break ends the run.
+    /// The state of re-opening broken connections; `None` if a break ends the run.
     reopening: Option<Reopening>,
     /// The counters of all roles.
     pub(crate) board: R::Board,

@@ -35,7 +35,7 @@ pub(crate) struct Flow {
     pub(crate) unconfirmed: AtomicU64,
 }
 
-/// What publishers may send in the current phase.
+/// The messages that publishers may send in the current phase.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Phase {
     pub(crate) number: u64,
@@ -94,8 +94,8 @@ impl Flow {
         }
     }
 
-    /// How late a message was sent, in nanoseconds; `None` in a closed loop, and for a message
-    /// whose entry has been overwritten.
+    /// The delay in nanoseconds with which a message was sent; `None` in a closed loop, and for a
+    /// message whose entry has been overwritten.
     pub(crate) fn lag(&self, publisher: u16, number: u32) -> Option<u64> {
         let lags = self.lags.get(usize::from(publisher))?;
         let noted = lags.get(number as usize % lags.len().max(1))?.load(Ordering::Relaxed);

@@ -2,12 +2,12 @@
 
 use crate::page::quantity::{bytes, grouped, percent, significant, time};
 
-/// How values are laid out along an axis.
+/// The placement of values along an axis.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Scale {
     /// Equal differences are equally long.
     Linear,
-    /// Equal ratios are equally long; only what is above zero has a place.
+    /// Equal ratios are equally long; only values above zero have a place.
     Log,
     /// Quantiles, 0.5 to 1: each nine is as long as the one before.
     Tail,
@@ -35,16 +35,16 @@ pub enum Unit {
 pub struct Axis {
     /// The title.
     pub title: String,
-    /// How.
+    /// The placement of its values.
     pub scale: Scale,
     /// The unit of its values.
     pub unit: Unit,
-    /// Values that it reaches at least, whatever is shown.
+    /// Values that the axis always includes.
     pub reaches: Vec<f64>,
 }
 
 impl Axis {
-    /// An axis that reaches as far as what it shows.
+    /// An axis that ends at the values it shows.
     pub fn new(title: &str, scale: Scale, unit: Unit) -> Axis {
         Axis { title: title.to_owned(), scale, unit, reaches: Vec::new() }
     }
@@ -55,7 +55,7 @@ impl Axis {
         self
     }
 
-    /// A value of it for a table.
+    /// Formats a value for a table.
     pub(crate) fn show(&self, value: f64) -> String {
         if let Scale::Names(names) = &self.scale {
             return names.get(value as usize).cloned().unwrap_or_default();
@@ -139,7 +139,7 @@ impl<'a> Span<'a> {
         self.axis.transform(value).is_some_and(|there| there >= self.from - 1e-9)
     }
 
-    /// The marks, of which at most about so many are labelled.
+    /// The marks, at most about `labels_max` of them labelled.
     pub(crate) fn ticks(&self, labels_max: usize) -> Vec<Tick> {
         match &self.axis.scale {
             Scale::Names(names) => names
@@ -253,7 +253,7 @@ fn round_up(value: f64) -> f64 {
     factor.unwrap_or(10.0) * decade
 }
 
-/// A logarithm moved to that of 1, 2 or 5 times a power of ten.
+/// Rounds a logarithm to the logarithm of 1, 2 or 5 times a power of ten.
 fn round_log(value: f64, towards: fn(f64) -> f64) -> f64 {
     let decade = value.floor();
     let steps = [0.0, 2f64.log10(), 5f64.log10(), 1.0];
@@ -276,7 +276,7 @@ fn binary(count: f64) -> (f64, &'static str) {
     }
 }
 
-/// The ends of what has a place, transformed.
+/// The least and the greatest value that the scale can show, transformed.
 fn ends(axis: &Axis, values: impl Iterator<Item = f64>) -> (f64, f64) {
     let (mut least, mut greatest) = (f64::INFINITY, f64::NEG_INFINITY);
     let values = values.chain(axis.reaches.iter().copied());

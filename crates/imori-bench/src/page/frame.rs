@@ -3,16 +3,16 @@
 use crate::page::axis::Tick;
 use crate::page::markup::{Markup, px};
 
-/// How many styles of series there are; the next look like the first.
+/// Number of styles of series; further series repeat them.
 pub(crate) const STYLES: usize = 8;
 
 /// The style of every drawing, in light and in dark.
 pub(crate) const STYLE_SHEET: &str = include_str!("plot.css");
 
-/// Where what is in a drawing.
+/// The positions of the parts of a drawing.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Frame {
-    /// All of it.
+    /// The full width.
     pub(crate) width: f64,
     height: f64,
     /// Room above the legend.
@@ -26,13 +26,13 @@ pub(crate) struct Frame {
 }
 
 impl Frame {
-    /// So much for the drawing itself, with room for a title, rows of legend and labels at the left.
+    /// A frame with a height of `inner` for the drawing itself, and room for a title, a legend and labels at the left.
     pub(crate) fn new(width: f64, inner: f64, head: f64, legend_rows: usize, labels: &[Tick]) -> Frame {
         let widest = labels.iter().map(|tick| text_width(&tick.label)).fold(0.0, f64::max);
         Frame::with_left(width, inner, head, legend_rows, widest + 16.0)
     }
 
-    /// A frame with so much room for the labels at the left.
+    /// A frame with a width of `left` for the labels at the left.
     pub(crate) fn with_left(width: f64, inner: f64, head: f64, legend_rows: usize, left: f64) -> Frame {
         let top = head + legend_rows as f64 * 18.0 + 30.0;
         let left = left.clamp(36.0, width * 0.4);
@@ -87,12 +87,12 @@ impl Frame {
         }
     }
 
-    /// How wide the drawing itself is.
+    /// Width of the drawing itself.
     pub(crate) fn inner_width(&self) -> f64 {
         self.right - self.left
     }
 
-    /// How many labels have room below it.
+    /// Number of labels that fit below the drawing.
     pub(crate) fn labels_across(&self) -> usize {
         (self.inner_width() / 74.0).max(2.0) as usize
     }
@@ -107,12 +107,12 @@ impl Frame {
         self.bottom
     }
 
-    /// Where a share of its width is.
+    /// The coordinate at this share of the drawing's width.
     pub(crate) fn x(&self, share: f64) -> f64 {
         self.left + share * self.inner_width()
     }
 
-    /// Where a share of its height is.
+    /// The coordinate at this share of the drawing's height.
     pub(crate) fn y(&self, share: f64) -> f64 {
         self.bottom - share * (self.bottom - self.top)
     }
@@ -155,7 +155,7 @@ impl Frame {
         }
         svg.empty("path", &[("class", &"base"), ("d", &d)]);
         svg.element("text", &[("class", &"axis end"), ("x", &px(self.right)), ("y", &px(at + 36.0))], title);
-        // Of labels that would touch, the later gives way; and all stay within the drawing.
+        // Omits a label that would touch the one before, and keeps all of them within the drawing.
         let mut taken = f64::NEG_INFINITY;
         for tick in across.iter().filter(|tick| !tick.label.is_empty()) {
             let (wide, middle) = (text_width(&tick.label), self.x(tick.place));
@@ -180,7 +180,7 @@ impl Frame {
     }
 }
 
-/// About how wide a text is, in the size of labels.
+/// Approximate width of a text in the size of labels.
 pub(crate) fn text_width(text: &str) -> f64 {
     text.chars().map(|character| if ".,:;'|il ()".contains(character) { 4.0 } else { 7.1 }).sum()
 }
@@ -199,7 +199,7 @@ pub(crate) fn patterns(svg: &mut Markup) {
         "M4 1l3 3l-3 3l-3 -3z",
     ];
     for (at, hatch) in hatches.iter().enumerate() {
-        // Stalls have a lane each, and need no more than there are verdicts.
+        // Stalls have one lane for each verdict, so they need no more hatches than that.
         for (name, kind) in [("b", "bar"), ("v", "stall")].into_iter().take(if at < 6 { 2 } else { 1 }) {
             svg.open(
                 "pattern",

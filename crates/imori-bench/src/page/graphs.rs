@@ -1,4 +1,4 @@
-//! The plots of one run, and those that lay several runs over one another.
+//! The plots of one run, and plots that overlay several runs.
 
 use crate::page::axis::{Axis, Scale, Unit};
 use crate::page::buckets::{BUCKETS_MAX, Bucket, Buckets};
@@ -57,7 +57,7 @@ pub(crate) fn times(buckets: &Buckets) -> Plot {
     )
 }
 
-/// How many operations are under way, and how late they are begun.
+/// The number of operations in flight at the end of each second.
 pub(crate) fn in_flight(buckets: &Buckets) -> Plot {
     let series = vec![Series::line("in flight", 0, points(buckets, |b| Some(b.sum.in_flight as f64)))];
     of_time(
@@ -68,7 +68,7 @@ pub(crate) fn in_flight(buckets: &Buckets) -> Plot {
     )
 }
 
-/// How late operations were begun.
+/// The delay between the due time of operations and their sending.
 pub(crate) fn send_lag(buckets: &Buckets) -> Plot {
     let series = vec![Series::line("send lag", 0, points(buckets, |b| b.sum.send_lag_max_us))];
     of_time("Send lag of this tool", Axis::new("greatest", Scale::Log, Unit::Micros), buckets.end, series)
@@ -167,7 +167,7 @@ pub(crate) fn disk(buckets: &Buckets) -> Plot {
     )
 }
 
-/// How often a thread of the broker gave up or lost its CPU.
+/// Context switches of the broker: a thread gave up or lost its CPU.
 pub(crate) fn switches(buckets: &Buckets) -> Plot {
     let y = Axis::new("a second", Scale::Linear, Unit::Number);
     of_broker("Context switches of the broker", y, buckets, |broker, seconds| {
@@ -175,7 +175,7 @@ pub(crate) fn switches(buckets: &Buckets) -> Plot {
     })
 }
 
-/// A series of what the machine showed.
+/// A series of a figure of the machine.
 fn host(name: &str, style: usize, buckets: &Buckets, value: impl Fn(&HostSecond) -> Option<f64>) -> Series {
     Series::line(name, style, points(buckets, |b| b.sum.host.as_ref().and_then(&value)))
 }

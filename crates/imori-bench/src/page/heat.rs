@@ -1,5 +1,5 @@
-//! Time to the right, response time upwards, darkness for how many; below it where it stood still,
-//! a lane for each verdict, so that its place tells whose fault it was.
+//! A heat map of response times: time to the right, response time upwards, darker for more
+//! operations. Below it stalls have a lane for each verdict, so the lane shows the cause.
 
 use crate::page::axis::{Axis, Scale, Span, Tick, Unit};
 use crate::page::buckets::Buckets;
@@ -11,9 +11,9 @@ use crate::record::series::{HEAT_BOUNDS_US, Period, Stall};
 
 /// Shades, from few to many.
 const SHADES: usize = 7;
-/// How high a lane of the strip is.
+/// Height of a lane of the strip.
 const LANE: f64 = 18.0;
-/// Marks of a period that are drawn at most.
+/// The most marks drawn for a period.
 const MARKS_MAX: usize = 500;
 
 /// The data of a heat map.
@@ -23,14 +23,14 @@ pub(crate) struct Heat<'a> {
     pub(crate) buckets: &'a Buckets,
     /// The unit of an operation.
     pub(crate) unit: &'a str,
-    /// Where it stood still.
+    /// The stalls.
     pub(crate) stalls: &'a [Stall],
-    /// When it is expected to.
+    /// The period at which stalls recur.
     pub(crate) period: Option<&'a Period>,
 }
 
 impl Heat<'_> {
-    /// The drawing, so many units wide.
+    /// The drawing, `width` units wide.
     pub(crate) fn svg(&self, width: f64) -> Markup {
         let time = Axis::new("time", Scale::Linear, Unit::Elapsed);
         let across = Span::across(&time, [0.0, self.buckets.end].into_iter());

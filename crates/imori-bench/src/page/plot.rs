@@ -10,12 +10,12 @@ use crate::page::table::{Row, Table};
 /// Points from which a line is drawn without dashes.
 const DENSE: usize = 130;
 
-/// How a series is drawn.
+/// The look of a series.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SeriesKind {
     /// A line from point to point.
     Line,
-    /// A grey ground below the values, each as wide as it is from one to the next.
+    /// A grey area below the values; each value extends to the next one.
     Ground,
     /// Bars beside those of the other series.
     Bars,
@@ -28,7 +28,7 @@ pub struct Point {
     pub x: f64,
     /// The value; without one the line is interrupted.
     pub y: Option<f64>,
-    /// The least and the greatest of what the value stands for.
+    /// The least and the greatest of the values behind this one.
     pub range: Option<(f64, f64)>,
 }
 
@@ -44,9 +44,9 @@ impl Point {
 pub struct Series {
     /// Their name; series of the same name and style share a place in the legend.
     pub name: String,
-    /// Which of the styles it has; equal numbers look alike.
+    /// The number of its style; equal numbers look alike.
     pub style: usize,
-    /// How it is drawn.
+    /// The look of the series.
     pub kind: SeriesKind,
     /// By x.
     pub points: Vec<Point>,
@@ -79,7 +79,7 @@ pub struct Plot {
 }
 
 impl Plot {
-    /// The plot as the text of an SVG file that needs nothing else, so many units wide.
+    /// The plot as a self-contained SVG file, `width` units wide.
     pub fn svg_file(&self, width: f64) -> String {
         let mut file = Markup::new();
         file.own("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n");
@@ -198,7 +198,7 @@ impl Plot {
         shown
     }
 
-    /// Where each name of the legend begins: how far to the right, and in which row.
+    /// The position of each name of the legend: its distance from the left, and its row.
     fn legend_places(&self, width: f64) -> Vec<(f64, usize)> {
         let (mut x, mut row) = (0.0, 0);
         let mut places = Vec::new();
@@ -338,7 +338,7 @@ fn draw_line(svg: &mut Markup, frame: &Frame, series: &Series, across: &Span<'_>
             svg.empty("path", &[("class", &format!("range s{style}")), ("d", &d)]);
         }
     }
-    // A few marks tell lines apart that cross; each series has its own phase, so that none hides another.
+    // A few marks tell crossing lines apart; each series has its own phase, so that no mark hides another.
     let every = if places.len() > 24 { places.len() / 8 } else { 1 };
     let first = if every == 1 { 0 } else { (every * (style + 1) / (STYLES + 1)).min(every - 1) };
     for (x, y, _) in places.iter().skip(first).step_by(every) {

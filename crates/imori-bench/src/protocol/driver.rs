@@ -218,7 +218,7 @@ pub struct Manner {
 /// The terms of a subscription.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub struct Terms {
-    /// How deliveries are acknowledged.
+    /// The mode of acknowledging deliveries.
     pub ack: AckMode,
     /// The most unacknowledged deliveries.
     pub prefetch: Option<u32>,

@@ -15,7 +15,7 @@ use crate::record::series::{Second, Stalls};
 /// Version of the JSON format.
 pub(crate) const FORMAT: u32 = 1;
 
-/// How a run ended.
+/// The outcome of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
@@ -138,7 +138,7 @@ pub struct Report {
     pub tool: Cow<'static, str>,
     /// `rpc`, `queue`, `pubsub`, `fan-out`, `soak` or `idle`.
     pub scenario: Cow<'static, str>,
-    /// How load was made: `CLOSED lock-step`, `CLOSED pipelined x64`, and so on.
+    /// The kind of load: `CLOSED lock-step`, `CLOSED pipelined x64`, and so on.
     pub mode: String,
     /// Calls in flight for each requester, for an RPC.
     pub depth: Option<String>,
@@ -163,7 +163,7 @@ pub struct Report {
     pub server: String,
     /// The options of the run.
     pub asked: Map<String, Value>,
-    /// How the run ended.
+    /// The outcome of the run.
     pub outcome: Outcome,
     /// Measured seconds.
     pub seconds: f64,

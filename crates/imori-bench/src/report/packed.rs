@@ -38,7 +38,7 @@ pub(crate) fn read(file: &Path) -> std::io::Result<Vec<u8>> {
 }
 
 fn unpacked(file: &Path) -> std::io::Result<Vec<u8>> {
-    // Reports a missing file as such, rather than by an error of `gzip`.
+    // Reports a missing file by the system's error, rather than by an error of `gzip`.
     fs::metadata(file)?;
     let mut command = Command::new("gzip");
     command.args(["--decompress", "--stdout"]).arg(file).stdin(Stdio::null()).stdout(Stdio::piped());

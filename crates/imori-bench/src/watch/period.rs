@@ -40,7 +40,7 @@ pub(crate) struct Onset {
 }
 
 /// The cycle of these stalls in a run of `run_s` seconds with their most common cause, or the
-/// reason why there is none.
+/// reason why no cycle was found.
 pub(crate) fn find_period(onsets: &[Onset], run_s: f64) -> Result<(Period, Verdict), String> {
     if onsets.is_empty() {
         return Err("no stalls".to_owned());

@@ -121,7 +121,7 @@ fn a_reply_says_which_call_it_is() {
     for (socket, bytes, expected) in [
         (Zmtp::Req, &b"\x01\0\x01\x16deadbeef-0003-0000001f\0\x02a "[..], Some((31, &b"a "[..]))),
         (Zmtp::Dealer, b"\x01\x16deadbeef-0003-0000001f\0\x02a ", Some((31, b"a "))),
-        // Nobody's: without the empty part, with too many, with too few.
+        // Replies that belong to no call: without the empty part, with too many parts, with too few.
         (Zmtp::Req, b"\x01\x16deadbeef-0003-0000001f\0\x02a ", None),
         (Zmtp::Dealer, b"\x01\0\x01\x16deadbeef-0003-0000001f\0\x02a ", None),
         (Zmtp::Dealer, b"\0\x02a ", None),

@@ -13,7 +13,7 @@ use crate::queue::{QueueSettings, Sources};
 pub struct Argument {
     /// The name, as RabbitMQ's clients write it.
     pub name: &'static str,
-    /// What it does, in one line for people; empty for an argument without effect.
+    /// Its effect, in one line for people; empty for an argument without effect.
     pub about: &'static str,
     /// The type and range of its value.
     pub takes: Takes,

@@ -38,13 +38,13 @@ pub enum Takes {
 /// A value of the right type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Taken<'a> {
-    /// Of [`Takes::Milliseconds`] and [`Takes::Whole`].
+    /// A value of [`Takes::Milliseconds`] or [`Takes::Whole`].
     Number(i64),
-    /// Of [`Takes::Name`], [`Takes::Words`] and [`Takes::Text`].
+    /// A value of [`Takes::Name`], [`Takes::Words`] or [`Takes::Text`].
     Text(&'a [u8]),
-    /// Of [`Takes::Flag`].
+    /// A value of [`Takes::Flag`].
     Flag(bool),
-    /// Of [`Takes::Anything`].
+    /// A value of [`Takes::Anything`].
     Anything,
 }
 
@@ -55,7 +55,7 @@ pub enum ValueFault {
     Type(String),
     /// The number is below or above the range.
     Range(i128),
-    /// The text, shortened, is none of the words, is empty, or is too long for a name.
+    /// The text is not one of the words, is empty, or is too long for a name; it is shortened here.
     Word(String),
 }
 

@@ -44,7 +44,7 @@ pub(crate) struct Consumers {
     last_arrival: u64,
     /// Number of seekers: consumers that do not take messages in order.
     seekers_len: usize,
-    /// How far the seekers have looked.
+    /// The positions up to which the seekers have looked.
     seekers: Seekers,
     /// The consumer of each group of messages; `None` until the queue had a message in a group.
     groups: Option<Box<Groups>>,

@@ -31,7 +31,7 @@ impl Selection {
     }
 }
 
-/// How far a consumer has looked, or several consumers with one selector together.
+/// The position up to which a consumer, or several consumers with one selector, has looked.
 #[derive(Debug, Clone)]
 pub(crate) struct Seeker {
     selection: Selection,

@@ -7,7 +7,7 @@ use super::pages::PageId;
 use crate::delivery::Delivery;
 use crate::message::{AddressView, Envelope, Message, MessageView, Properties};
 
-/// Bytes of an entry in a page besides headers and body: its own header, that of the record, an address.
+/// Bytes of an entry in a page besides headers and body: its own header, the record's header, an address.
 const WRITTEN_BESIDES_BYTES: usize = 128;
 
 /// A message in a queue.

@@ -1,24 +1,24 @@
-//! Pages at rest: they follow each other in a lane, are on disk alone and whole, and nobody reads or writes them. A long
-//! queue is mostly of these, so that each takes few bytes here.
+//! Pages at rest: neighbours in a lane, complete on disk, absent from memory, and neither read nor written now. A long
+//! queue consists mostly of such pages, so each is packed into a few bytes here.
 //!
-//! A page is `flags u8` and numbers of seven bits a byte: of `id, segment, index, start` those that do not follow from
-//! the page before, `len`, where numbers are left out `gaps`, `body_bytes`, and of a durable page how far its last
-//! record is from that of the page before.
+//! A page is `flags u8` and numbers of seven bits a byte: those of `id, segment, index, start` that do not follow from
+//! the page before, `len`, `gaps` if numbers are missing, `body_bytes`, and for a durable page the distance of its last
+//! record from the last record of the page before.
 
 use super::page_part::PagePart;
 use super::pages::{Page, PageId, PagePlace};
 use crate::confirm::Lsn;
 
-/// Pages that are packed together. More make each a little smaller, and a page in the middle dearer to find.
+/// Pages that are packed together. A higher number makes each a little smaller, and the search for one slower.
 const PAGES_MAX: u32 = 256;
 
-/// The page has the id behind that of the page before.
+/// The id of the page is one above the id of the page before.
 const NEXT_ID: u8 = 1;
-/// The page stands behind the page before in its segment.
+/// The page follows the page before in the same segment.
 const NEXT_PLACE: u8 = 1 << 1;
-/// Its first number is behind the last one of the page before.
+/// The first number of the page is one above the last number of the page before.
 const NEXT_NUMBER: u8 = 1 << 2;
-/// Its numbers follow each other.
+/// The numbers of the page are consecutive.
 const NO_GAPS: u8 = 1 << 3;
 
 /// Pages at rest, in order.
@@ -31,7 +31,7 @@ pub(crate) struct PackedPages {
     last: Known,
     /// The number of the first message.
     start: u64,
-    /// Bytes that all of them kept in memory.
+    /// Bytes that all pages kept in memory.
     memory: usize,
     len: u64,
     is_durable: bool,
@@ -41,7 +41,7 @@ pub(crate) struct PackedPages {
     priority: u8,
 }
 
-/// What is known of a page when the next one is read or written.
+/// Facts of a page that the next one is packed or unpacked against.
 #[derive(Debug, Clone, Copy, Default)]
 struct Known {
     id: u32,
@@ -52,7 +52,7 @@ struct Known {
     lsn: u64,
 }
 
-/// Tells whether a page is at rest, of which this part waits: it is all of the page, and nobody reads it.
+/// Tells whether a page is at rest: the part that waits in the queue is the whole page, and no read is under way.
 pub(crate) fn is_at_rest(page: &Page, part: &PagePart) -> bool {
     let is_whole = part.len > 0 && part.first.is_none() && page.len_at_rest() == Some(part.len);
     let is_numbered = page.first_sequence.is_none_or(|first| first == part.start)
@@ -122,7 +122,7 @@ impl PackedPages {
         }
         push(out, part.body_bytes);
         if self.is_durable {
-            // The last record of a page can be older than that of the page before.
+            // The last record of a page can be older than the last one of the page before.
             push_distance(out, before.lsn, known.lsn);
         }
         self.count += 1;
@@ -133,12 +133,12 @@ impl PackedPages {
         self.len += u64::from(part.len);
     }
 
-    /// How many pages these are.
+    /// Number of pages.
     pub(crate) fn count(&self) -> usize {
         self.count as usize
     }
 
-    /// How many messages are in them.
+    /// Number of messages in the pages.
     pub(crate) fn len(&self) -> u64 {
         self.len
     }
@@ -153,7 +153,7 @@ impl PackedPages {
         self.last.number
     }
 
-    /// Bytes that they kept in memory, or about so many.
+    /// Bytes that the pages kept in memory, approximately.
     pub(crate) fn memory(&self) -> usize {
         self.memory
     }

@@ -6,16 +6,16 @@ use super::pages::PageId;
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct PagePart {
     pub(crate) id: PageId,
-    /// The key of the first of them, where it is not the first of the page.
+    /// The key of the first message of the part, unless the part begins with the page.
     pub(crate) first: Option<u64>,
     pub(crate) len: u32,
-    /// The number of the first of them, or one below.
+    /// The number of the first message, or a lower one.
     pub(crate) start: u64,
-    /// The number of the last of them, or one above.
+    /// The number of the last message, or a higher one.
     pub(crate) last: u64,
-    /// Bytes that they kept in memory, or about so many.
+    /// Bytes that the messages kept in memory, approximately.
     pub(crate) memory: usize,
-    /// Bytes of their bodies; 0 where that is not known, as after a restart.
+    /// Bytes of the messages' bodies; 0 if that is unknown, as after a restart.
     pub(crate) body_bytes: u64,
     /// The page is being read.
     pub(crate) is_asked: bool,

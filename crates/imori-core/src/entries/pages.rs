@@ -15,7 +15,7 @@ use crate::time::Time;
 use super::journal_page::{JournalPage, JournalRead};
 use super::ranges::Ranges;
 
-/// Pages of a queue of which nobody looks whether they are at rest: so few take little memory.
+/// Number of pages up to which a queue packs none, because so few take little memory.
 const PACK_FROM: usize = 4;
 
 /// The lowest position of delayed messages; positions above hold due times. No record has such a number.
@@ -146,14 +146,14 @@ pub(crate) struct Page {
 pub(crate) struct Pages {
     /// The pages that are not at rest; the others are packed in their lanes.
     all: HashMap<PageId, Page, FixedState>,
-    /// How many pages are packed.
+    /// Number of packed pages.
     packed: usize,
-    /// From how many pages on that are not packed it is worth looking which could be.
+    /// Number of unpacked pages above which it is worth looking for pages to pack.
     pack_from: usize,
     last: u32,
     /// Pages that were found in the journal, in order; some may have left it.
     in_journal: Vec<PageId>,
-    /// Durable pages that are no longer needed, and the number of them that were not reported.
+    /// Durable pages that are no longer needed, and how many of these were not reported.
     gone: Vec<GonePage>,
     gone_untold: usize,
     /// Pages of this run alone that are no longer needed.
@@ -176,12 +176,12 @@ impl Pages {
         self.all.len() + self.packed
     }
 
-    /// Tells whether there are so many pages that some may be at rest by now.
+    /// Tells whether the number of unpacked pages makes it worth looking for pages at rest.
     pub(crate) fn may_be_packed(&self) -> bool {
         self.all.len() > self.pack_from.max(PACK_FROM)
     }
 
-    /// Notes that all pages are packed that are at rest. Looking is worth it again once there are some more.
+    /// Notes that all pages at rest are packed. The next search is worth it once there are more pages.
     pub(crate) fn note_packed(&mut self) {
         self.pack_from = self.all.len() + self.all.len() / 4 + PACK_FROM;
         if self.all.capacity() > 4 * self.pack_from {
@@ -387,7 +387,7 @@ impl Pages {
         self.let_go(id, 1);
     }
 
-    /// Notes that the entry with this sequence number was taken out from between others of its page. The rest
+    /// Notes that the entry with this sequence number was taken out of the middle of its page. The rest
     /// can go to disk again, because the page has all of them.
     pub(crate) fn note_hole(&mut self, id: PageId, sequence: u64) {
         if let Some(page) = self.all.get_mut(&id) {
@@ -504,7 +504,7 @@ impl Pages {
 }
 
 impl Page {
-    /// A page on disk of which nothing else is known: all of its entries are there alone, and needed.
+    /// A page at rest: all of its entries are needed, and are on disk alone.
     pub(crate) fn at_rest(
         place: PagePlace,
         (is_durable, is_doubtful, priority): (bool, bool, u8),
@@ -529,7 +529,7 @@ impl Page {
         }
     }
 
-    /// How many entries it has, if nothing else is known of it than [`Page::at_rest`] takes.
+    /// Number of entries, if [`Page::at_rest`] could restore the page without loss; else `None`.
     pub(crate) fn len_at_rest(&self) -> Option<u32> {
         let is_on_disk = self.place.is_some() && self.in_journal.is_none() && !self.is_failed;
         let has_more = self.delayed.is_some() || self.apart.is_some();

@@ -20,7 +20,7 @@ const UNPACK_PAGES: usize = 4;
 #[derive(Debug, Default)]
 pub(crate) struct PriorityLane {
     /// Messages that were delivered and released. They precede the fresh ones, unless a consumer had taken them from
-    /// between others.
+    /// the middle of the queue.
     pub(crate) released: BTreeMap<u64, Entry>,
     /// Fresh messages, which were not released, in memory or on disk. Parts in memory are never adjacent, and
     /// one is empty only if it is the only part.
@@ -49,7 +49,7 @@ pub(crate) enum Stand {
     Fresh(usize, RunPlace),
 }
 
-/// How a look through a lane ended.
+/// The end of a search through a lane.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Looked {
     /// It stopped at this message.
@@ -82,8 +82,8 @@ impl Part {
 }
 
 impl PriorityLane {
-    /// The first released message, if it precedes all fresh ones. A message that a consumer had taken from between
-    /// others may follow some of them.
+    /// The first released message, if it precedes all fresh ones. A message that a consumer had taken from the
+    /// middle of the queue may follow some fresh ones.
     #[inline]
     fn first_released(&self) -> Option<(u64, &Entry)> {
         let (sequence, entry) = self.released.first_key_value()?;

@@ -203,7 +203,7 @@ impl Ready {
         asked
     }
 
-    /// Packs the pages that are at rest, where there are so many that it is worth it.
+    /// Packs the pages at rest, if there are enough of them to be worth it.
     pub(crate) fn pack(&mut self, pages: &mut Pages) {
         if !pages.may_be_packed() {
             return;

@@ -34,8 +34,8 @@ pub trait Accept: Inbound {
 /// answers into the outbound half.
 ///
 /// An implementation reads no socket and no clock. One caller feeds it, one turn at a time, and
-/// carries out the returned [`Next`]. What is common to all protocols is in [`Intake`] and in the
-/// functions of this module.
+/// carries out the returned [`Next`]. [`Intake`] and the functions of this module have the parts
+/// common to all protocols.
 pub trait Inbound: Debug + Sized {
     /// Memory for decoding frames during a turn; a cell lends its own to each of its connections.
     type Scratch: Debug + Default;

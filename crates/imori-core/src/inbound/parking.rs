@@ -67,7 +67,7 @@ impl Parking {
         self.push_with(session, frame, 0, gauge);
     }
 
-    /// Parks a frame that stands for `kept_bytes` more bytes, which the connection keeps elsewhere.
+    /// Parks a frame, and charges `kept_bytes` more for data of it that the connection keeps elsewhere.
     pub fn push_with(&mut self, session: SessionId, frame: Box<[u8]>, kept_bytes: usize, gauge: &Gauge) {
         let line = self.line_of(session, gauge);
         let charge = charge(&frame) + kept_bytes;
@@ -76,7 +76,7 @@ impl Parking {
         line.waiting.push_back(Frame { bytes: frame, charge });
     }
 
-    /// Gives back the charge for what a parked frame of a session stands for, because the connection keeps it no more.
+    /// Gives back the charge for the kept data of a parked frame, because the connection has dropped the data.
     pub fn discharge(&mut self, session: SessionId, frame: &[u8]) {
         let line = self.lines.iter_mut().find(|line| line.session == session);
         let Some(line) = line else { return };

@@ -31,7 +31,7 @@ pub struct MoveBatch {
     pub targets: Vec<Address>,
     /// Messages that stay, because they have no target.
     pub skipped: usize,
-    /// No message waits behind those that stay.
+    /// No message follows the skipped ones.
     pub is_end: bool,
     /// The next message is on disk.
     pub is_on_disk: bool,

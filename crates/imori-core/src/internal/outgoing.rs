@@ -122,7 +122,8 @@ impl OutgoingMessage {
         Some(f(&Publication::with_shared_body(&properties, &text, &self.body)))
     }
 
-    /// The properties that are not text. Those of a received message also locate its texts, in its protocol's block.
+    /// The properties that are not text. If the message was received, they also locate its texts in its protocol's
+    /// block.
     fn own_properties(&self) -> Properties {
         let mut own = Properties::new(OriginId::BROKER);
         own.is_persistent = self.properties.is_persistent;

@@ -112,8 +112,8 @@ pub(super) struct FrameWindow {
 }
 
 impl FrameWindow {
-    /// Creates a window of `left` frames. The next frame has the number `next`, and that of the peer
-    /// `awaited`.
+    /// Creates a window of `left` frames. Our next frame has the number `next`, the peer's next frame
+    /// the number `awaited`.
     pub(super) fn new(next: u32, awaited: u32, left: u32) -> FrameWindow {
         FrameWindow { left, next, awaited, rest: Vec::new() }
     }

@@ -11,7 +11,7 @@ use crate::features::ConnectionFeatures;
 use crate::id::{ConnectionId, QueueId, ReaderId, SessionId};
 use crate::name::Name;
 
-/// What a connection or a session leaves behind, for the caller to clean up.
+/// Objects of an ended connection or session that the caller has to clean up.
 #[derive(Debug, Default)]
 pub struct Remains {
     /// Unsettled deliveries, by session and number.

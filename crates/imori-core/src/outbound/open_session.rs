@@ -17,7 +17,7 @@ pub enum SessionRefusal {
     },
 }
 
-/// What happens to the answers of an ended session that still wait for the journal.
+/// The fate of answers that still wait for the journal when their session ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HeldAnswers {
     /// They are dropped: the client ends the session without waiting for them.

@@ -258,7 +258,7 @@ impl Queue {
         for (level, mut out) in ready.lanes_mut().zip(of_level) {
             out.extend(level.released.values_mut());
             out.sort_unstable_by_key(|entry| entry.envelope.sequence);
-            // A message that a consumer selected from between others stands behind some of them.
+            // A released message may follow fresh ones, if a consumer had selected it from the middle of the queue.
             let front = level.parts.front().map_or(u64::MAX, Part::start);
             let is_apart = out.last().is_some_and(|last| last.envelope.sequence > front);
             out.into_iter().for_each(|entry| spill.visit(entry));
@@ -328,7 +328,7 @@ impl Queue {
         self.pages.len()
     }
 
-    /// The position of a message that arrives now: behind all others of its priority, whatever its record.
+    /// The position of a message that arrives now: behind all others of its priority, regardless of its record.
     pub(crate) fn next_position(&mut self, priority: u8, lsn: Lsn) -> u64 {
         let Some(level) = self.ready.lane(priority) else { return 0 };
         if lsn != Lsn::NONE {
@@ -354,7 +354,7 @@ struct Cutter<'a> {
     dropped: &'a mut Vec<Entry>,
 }
 
-/// How an entry leaves memory.
+/// The way in which an entry leaves memory.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Action {
     /// It goes to a new page, which is durable or not.

@@ -52,7 +52,7 @@ pub(crate) struct Disk {
     pub(crate) pages: BTreeMap<PagePlace, DiskPage>,
     pub(crate) transient: BTreeMap<PagePlace, DiskPage>,
     pub(crate) next_segment: u32,
-    /// Records that are still in the journal, and in `all` those that it ever had.
+    /// Records that are still in the journal; `all` has every record that it ever had.
     pub(crate) journal: BTreeMap<Lsn, (RecordKind, Vec<u8>)>,
     pub(crate) all: BTreeMap<Lsn, (RecordKind, Vec<u8>)>,
     pub(crate) last: u64,
@@ -146,7 +146,7 @@ impl Disk {
         }
     }
 
-    /// Ends the broker: pages of this run alone go, and so do those that the checkpoint names as gone.
+    /// Ends the broker: transient pages are lost, and so are pages that the checkpoint names as gone.
     pub(crate) fn end(&mut self, was_clean: bool) {
         self.transient.clear();
         self.gone.clear();

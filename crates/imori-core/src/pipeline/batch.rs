@@ -16,8 +16,8 @@ pub(crate) struct Batch<'a> {
     pub(crate) messages: &'a [Publication<'a>],
     /// The history of a dead letter.
     pub(crate) deaths: Option<&'a Arc<Deaths>>,
-    /// The record of the first message, if durable queues store the batch. Those of the others
-    /// follow.
+    /// The record of the first message, if durable queues store the batch. The records of the
+    /// other messages follow.
     pub(crate) first: Lsn,
 }
 

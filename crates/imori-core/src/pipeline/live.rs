@@ -130,8 +130,8 @@ fn are_in_sessions_apart<W: World>(world: &W, readers: &[Reader]) -> bool {
     world.with_outbound(*connection, |outbound| outbound.are_in_sessions_apart(ids())).unwrap_or(false)
 }
 
-/// Sends a message to the first of a connection's own subscriptions that accepts it; false if there
-/// is none.
+/// Sends a message to the first of a connection's own subscriptions that accepts it; false if none
+/// does.
 pub(crate) fn send_to_own<W: World>(
     world: &W,
     route: &Route,

@@ -106,7 +106,7 @@ fn record_some_effects<W: World>(world: &W, effects: &mut Effects, dead_letters:
 }
 
 /// Records delivery counts. The caller holds the queue's lock, because the later of two records of
-/// one message counts, so that their order must be that of the events.
+/// one message counts, so the records must have the order of the events.
 #[inline]
 pub(crate) fn record_counts<W: World>(world: &W, effects: &mut Effects) {
     if effects.have_counts() {

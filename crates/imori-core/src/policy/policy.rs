@@ -24,7 +24,7 @@ impl QueueKind {
         }
     }
 
-    /// How many deliveries of a message may fail in a queue of this kind where nobody said: RabbitMQ 4's.
+    /// The default delivery limit of a queue of this kind, as in RabbitMQ 4.
     #[must_use]
     pub fn delivery_limit(self) -> Option<u32> {
         match self {

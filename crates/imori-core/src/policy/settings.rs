@@ -28,7 +28,7 @@ impl Overflow {
     }
 }
 
-/// How many deliveries of a message may fail; fewer is less.
+/// The number of deliveries of a message that may fail; a lower number orders first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum DeliveryLimit {
     /// This many failures.

@@ -74,7 +74,7 @@ impl Queue {
         }
     }
 
-    /// Releases what the queue holds for a delayed message that was taken out.
+    /// Releases the memory, or the place on disk, of a delayed message that was taken out.
     pub(crate) fn drop_delayed(&mut self, taken: TakenOut) {
         match taken {
             TakenOut::Entry(entry) => {

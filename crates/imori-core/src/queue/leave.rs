@@ -1,4 +1,4 @@
-//! How a message leaves a queue: accepted, dead-lettered or dropped; or returns to it.
+//! Removes messages from a queue, as accepted, dead-lettered or dropped, or returns them to it.
 
 use std::sync::Arc;
 use std::time::Duration;

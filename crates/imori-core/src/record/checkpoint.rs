@@ -1,5 +1,5 @@
 //! A checkpoint of pages: the place in the manifest that lists the segments, and the settled records of pages that are
-//! settled in part. It also tells which messages may have been given out before it.
+//! settled in part. It also tells which messages may have been delivered before it.
 //!
 //! `version u8`, then numbers of as many bytes as they need (`ranges.rs`): `next_segment`, of the manifest `generation,
 //! end, sum`, `doubtful_below, doubtful_records_below`, the pages as `count` and that many times `segment, index` and
@@ -21,7 +21,7 @@ pub struct Checkpoint {
     pub next_segment: u32,
     /// Where the list of the older ones ends.
     pub manifest: ManifestPlace,
-    /// Nobody knows whether what is in segments below this one was given out before it was written there.
+    /// Messages in segments below this one may have been delivered before they were written there.
     pub doubtful_below: u32,
     /// Messages with lower record numbers may have been delivered too: an unclean end followed them.
     pub doubtful_records_below: Lsn,
@@ -36,7 +36,7 @@ pub struct ManifestPlace {
     pub generation: u32,
     /// Offset of its end.
     pub end: u64,
-    /// The checksum of all that stands before.
+    /// The checksum of everything before the end.
     pub sum: u32,
 }
 
@@ -59,7 +59,7 @@ impl Checkpoint {
         out
     }
 
-    /// Decodes a checkpoint; that of a store without pages may be empty.
+    /// Decodes a checkpoint; the payload may be empty if the store has no pages.
     ///
     /// # Errors
     /// [`RecordError`].

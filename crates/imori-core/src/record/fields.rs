@@ -11,7 +11,7 @@ pub enum RecordError {
     Version(u8),
     /// The payload has an invalid value.
     Unknown(&'static str),
-    /// The payload has flags that are not known here: fields may follow that nobody can skip.
+    /// The payload has unknown flags, so unknown fields may follow that cannot be skipped.
     Flags {
         /// The kind of record.
         record: &'static str,

@@ -281,7 +281,7 @@ impl From<Waiting> for Found {
 /// Puts messages, given by rising record number, between the pages of their queue and priority.
 ///
 /// A message in no page was out for delivery when its neighbours were written, or arrived after them.
-/// Positions rise, and none is below that of the message's own record. So a message with a record behind the
+/// Positions rise, and a message's position is never below its own record. So a message with a record behind the
 /// beginning of a page arrived after that whole page.
 pub(crate) fn put_in_order(pages: Vec<FoundPage>, waiting: Vec<Waiting>) -> Vec<Found> {
     let mut found = Vec::with_capacity(pages.len() + waiting.len());

@@ -24,7 +24,7 @@ impl Headers for NoHeaders {
     fn visit<'a>(&'a self, _: &mut dyn FnMut(Cow<'a, [u8]>, Value<'a>)) {}
 }
 
-/// An `x-match` argument with a value that is none of the four modes.
+/// An `x-match` argument with a value other than the four modes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct UnknownMatch;
 

@@ -47,7 +47,7 @@ struct Node {
     many: Option<End>,
 }
 
-/// The readers to whom the patterns that end in one node apply.
+/// The readers whose patterns end in one node.
 #[derive(Debug, Default, Clone)]
 struct End {
     is_plain: bool,

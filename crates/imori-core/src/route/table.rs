@@ -65,7 +65,7 @@ pub enum RouteError {
     },
     /// The key is not a valid pattern, or the subject cannot be routed.
     Pattern(PatternError),
-    /// `x-match` is none of its four values.
+    /// `x-match` has another value than its four.
     HeaderMatch,
     /// The arguments of the binding exceed a limit.
     Arguments(ArgumentsError),

@@ -7,8 +7,8 @@ use crate::id::VhostId;
 use crate::login::{Login, SCRAM_BYTES, ScramParameters, Verdict, Verification};
 use crate::quota::QuotaReached;
 
-/// Users, rights and limits, as a [`World`](super::World) knows them. By default nobody can log in, and there
-/// are no limits.
+/// Users, rights and limits, as a [`World`](super::World) knows them. By default no login succeeds, and
+/// there are no limits.
 pub trait Access {
     /// Verifies a login, now or later. By default every login is refused.
     fn verify(&self, _login: Login) -> Verification {

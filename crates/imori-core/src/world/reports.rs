@@ -1,4 +1,4 @@
-//! What the verbs report of messages: counts, latencies and publishes.
+//! Reports of the verbs on messages: counts, latencies and publishes.
 
 use crate::id::VhostId;
 use crate::message::{AddressView, DeathReason, MessageView};

@@ -1,4 +1,4 @@
-//! How late a cell runs: measured by the cell once a second, and by other threads while it is late.
+//! The lateness of a cell: measured by the cell once a second, and by other threads while it is late.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;

@@ -7,7 +7,7 @@ use std::time::Duration;
 use imori_core::time::Time;
 use tokio::sync::Notify;
 
-/// How long a cell spins after its last turn, and until when.
+/// The spinning of a cell after its last turn: its duration and its end.
 #[derive(Debug)]
 pub(crate) struct Spin {
     span: Duration,

@@ -51,7 +51,7 @@ pub(super) struct KeySource {
 
 #[derive(Debug)]
 struct State {
-    /// How often keys were read, successfully or not.
+    /// Number of times that keys were read, successfully or not.
     readings: u64,
     last: Option<Instant>,
     is_wanted: bool,

@@ -58,7 +58,7 @@ pub(super) fn verified(token: &[u8], keys: &KeySet) -> Result<Map<String, Value>
     }
 }
 
-/// Whether a header's `typ` is that of an access token. RFC 7515, 4.1.9: media types are case-insensitive.
+/// Whether a header's `typ` marks an access token. RFC 7515, 4.1.9: media types are case-insensitive.
 fn is_access_token_type(name: &str) -> bool {
     let name = name.to_ascii_lowercase();
     ACCESS_TOKEN_TYPES.contains(&name.strip_prefix("application/").unwrap_or(&name))

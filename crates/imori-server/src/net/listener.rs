@@ -17,7 +17,7 @@ use crate::peers::admission::{Ticket, Verdict};
 use crate::shared::{Accepted, Arrival, ListenerKind, Phase, Shared};
 use crate::turn::Signal;
 
-/// How long to wait for room before checking again whether a connection can be evicted.
+/// Time to wait for room before checking again whether a connection can be evicted.
 const PLACE_PATIENCE: Duration = Duration::from_millis(250);
 
 /// Opens a listening socket. Returns it with its address, in which port 0 is replaced by the real one.

@@ -19,7 +19,7 @@ use crate::websocket::Opening;
 /// RFC 8446, 5.1: the content type of a handshake record.
 const HANDSHAKE: u8 = 22;
 
-/// How far a connection has come.
+/// The progress of a connection until it speaks its protocol.
 ///
 /// ```text
 ///   Accepted (──► Proxied) ──► as below

@@ -57,7 +57,7 @@ impl Sums {
         Some((kind(client.protocol), sums))
     }
 
-    /// Raises each sum that never decreases to at least that of `other`.
+    /// Raises each sum that never decreases to the one of `other`, if that is higher.
     pub(crate) fn raise_to(&mut self, other: &Sums) {
         self.connections = self.connections.max(other.connections);
         self.messages_in = self.messages_in.max(other.messages_in);

@@ -1,4 +1,4 @@
-//! //! State of the checkpointer: what a checkpoint would free, and the signals that wake or end its thread.
+//! State of the checkpointer: the pages that a checkpoint would free, and the signals that wake or end its thread.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Condvar, Mutex};

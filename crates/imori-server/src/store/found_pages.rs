@@ -19,7 +19,7 @@ use super::store_error::StoreError;
 pub(super) struct FoundPages {
     pub(super) segments: Segments<RealDisk>,
     pub(super) manifest_log: ManifestLog<RealDisk>,
-    /// Nobody knows which pages are gone.
+    /// The manifest is damaged or missing, so it is unknown which pages are gone.
     has_lost_manifest: bool,
 }
 
@@ -84,7 +84,8 @@ impl FoundPages {
 
     /// Reads the record lists of pages that may overlap with the journal, which starts at `floor`.
     pub(super) fn tell_lists(&self, restore: &mut Restore, floor: Lsn) {
-        // A page that is gone may have what a later page or the journal has too, and any of them may be such a one.
+        // Without the manifest any page may be gone, and a gone page may hold records that a later page or the
+        // journal holds too.
         let floor = if self.has_lost_manifest { Lsn(0) } else { floor };
         for place in restore.pages_to_list(floor) {
             let listed = self.segments.read_lsns(page_ref(place));

@@ -94,7 +94,7 @@ pub trait PageHost {
         warn!(%damage, "a page is damaged; what verifies is served");
     }
 
-    /// Tells of a page that no row leads to any more.
+    /// Reports a page whose row and its copy are lost.
     fn tell_lost(&self, _queue: QueueId, _page: PageRef) {}
 
     /// Ends the broker, whose disk failed.

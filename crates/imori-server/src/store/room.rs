@@ -29,7 +29,7 @@ pub struct Room {
 }
 
 impl Room {
-    /// Room on a disk with `free_bytes` free, of which segments have to leave `marks`.
+    /// Room on a disk with `free_bytes` free, less the `marks` that segments have to leave.
     pub fn new(free_bytes: u64, marks: Space) -> Room {
         Room { free_bytes, marks }
     }
@@ -37,7 +37,7 @@ impl Room {
     /// Whether a segment of `bytes` may be written.
     pub fn has(&self, bytes: u64, purpose: Purpose) -> bool {
         let left = match purpose {
-            // Leaves so much that publishers are not throttled because of it.
+            // Leaves enough space to keep publishers unthrottled.
             Purpose::Memory => self.marks.mark(SPACE_HIGH_FILES),
             // Leaves room for one exchange.
             Purpose::Files => self.marks.mark(1),

@@ -83,7 +83,7 @@ impl Memory {
         !self.is_disk_alarmed.swap(true, Ordering::SeqCst)
     }
 
-    /// Ends the disk alarm and returns the parked connections. Those that also wait for memory park again.
+    /// Ends the disk alarm and returns the parked connections. Connections that also wait for memory park again.
     pub fn end_disk_alarm(&self) -> Vec<ConnectionId> {
         match self.is_disk_alarmed.swap(false, Ordering::SeqCst) {
             true => std::mem::take(&mut *self.parked.lock().unwrap_or_else(PoisonError::into_inner)),

@@ -124,7 +124,7 @@ impl<'a> CellWorld<'a> {
         }
     }
 
-    /// How far the journal is.
+    /// The progress of the journal.
     pub(crate) fn progress(&self) -> Progress {
         self.shared.log.borrow().progress
     }

@@ -110,7 +110,7 @@ pub(crate) struct Transaction {
     pub(crate) name: String,
     pub(crate) messages: Vec<usize>,
     pub(crate) settled: Vec<(Unsettled, Outcome)>,
-    /// Confirms that arrive with that of COMMIT.
+    /// Confirms that arrive together with COMMIT's confirm.
     pub(crate) confirms: Vec<(u64, Awaited)>,
 }
 

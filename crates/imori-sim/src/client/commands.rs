@@ -63,7 +63,7 @@ impl Client {
         format!("r{number}")
     }
 
-    /// Expects a confirm of the next command together with that of COMMIT, and returns its name.
+    /// Expects the confirm of the next command together with COMMIT's confirm, and returns its name.
     fn ask_late_confirm(&mut self, what: Awaited) -> String {
         let number = self.commands + 1;
         self.transaction.iter_mut().for_each(|transaction| transaction.confirms.push((number, what)));

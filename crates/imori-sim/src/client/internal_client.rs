@@ -107,7 +107,7 @@ impl InternalClient {
         if let Some(awaited) = self.publishes.iter_mut().find(|awaited| awaited.number == command) {
             let is_refused = match outcome {
                 Ok(Done::Published { .. }) => false,
-                // Nobody takes a request, or a queue is full: not all may have it.
+                // No responder takes the request, or a queue is full, so some queues may lack the message.
                 Err(CommandError::NoResponder | CommandError::Broker(BrokerError::QueueFull(_))) => true,
                 other => return Err(format!("publish {command} is answered by {other:?}")),
             };
@@ -255,7 +255,7 @@ impl ClientProtocol for InternalClient {
             true => self.send(out, Verb::Call { to, message }),
             false => self.send(out, Verb::Publish { to, message }),
         };
-        // A request has no confirm, so that nothing is known of it.
+        // A request has no confirm, so its outcome is unknown.
         let answer = calls.then_some(Published { number: 0, is_multiple: false, is_refused: true });
         self.publishes.push_back(Awaited { number, answer, name: None, is_last: false });
         if calls {

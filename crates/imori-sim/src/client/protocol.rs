@@ -76,7 +76,7 @@ pub(crate) trait ClientProtocol {
     fn read(&mut self, input: &[u8]) -> Result<Option<(usize, Event)>, String>;
 }
 
-/// The abilities of a protocol's clients; by default they have none of them.
+/// The abilities of a protocol's clients; by default all are absent.
 #[derive(Debug, Default, Clone, Copy)]
 pub(crate) struct Abilities {
     /// The client reads queues and settles their deliveries.
@@ -115,7 +115,7 @@ pub(crate) struct Abilities {
     pub(crate) headers: HeaderUse,
 }
 
-/// Which messages carry headers.
+/// The messages that carry headers.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum HeaderUse {
     Always,

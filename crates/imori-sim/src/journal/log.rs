@@ -20,7 +20,7 @@ use crate::planted::Bug;
 /// and the marks of the group. The server reserves more, as its files are larger.
 const GROUP_SLACK_BYTES: usize = BLOCK_BYTES + 128;
 
-/// The bytes of a file that has no room for a record: its header and that of a batch.
+/// The bytes of a file that has no room for a record: its header and the header of a batch.
 const NO_RECORD_BYTES: usize = BLOCK_BYTES + 40;
 
 /// Something that one of the journal's threads can do next.
@@ -67,9 +67,9 @@ pub(crate) struct Log {
     /// Whether publishers wait for room on the disk, as of the last look.
     pub(crate) is_space_low: bool,
     checkpoints_in_turn: Option<u64>,
-    /// How many it was asked to take.
+    /// Number of checkpoints requested.
     checkpoints: u64,
-    /// Of the last checkpoint.
+    /// Whether the last checkpoint was refused.
     is_checkpoint_refused: bool,
     /// The mark by which the next start knows how this process ended.
     mark: RunMark<DeviceFile>,

@@ -54,7 +54,7 @@ const PING_INTERVAL: Duration = Duration::from_secs(24 * 3600);
 /// Longer than any run, because simulated AMQP 1.0 clients send no heartbeats and take their time.
 const NEVER: Duration = Duration::from_secs(1 << 20);
 
-/// How long NATS clients may stay while the broker stops.
+/// Time for NATS clients to leave while the broker stops.
 const LAME_DUCK: Duration = Duration::from_millis(50);
 
 /// The most channels of a connection.
@@ -148,7 +148,7 @@ pub(crate) struct Shared {
     pub(crate) bug: Option<Bug>,
     pub(crate) clock: Cell<Time>,
     pub(crate) phase: Cell<Phase>,
-    /// How often the machine has booted.
+    /// Number of boots of the machine.
     pub(crate) boot: Cell<u8>,
     /// The number of decisions so far, which orders all events.
     pub(crate) step: Cell<u64>,
@@ -174,7 +174,7 @@ pub(crate) struct Shared {
     pub(crate) settings: JournalSettings,
     /// The number of records waiting for the disk at which publishers must wait.
     pub(crate) queued_max: u64,
-    /// How likely, out of 8, a cell is to continue at a lock instead of yielding.
+    /// Chance, out of 8, that a cell continues at a lock instead of yielding.
     pub(crate) haste: usize,
     /// Whether connections are written only by their own cells.
     pub(crate) writes_own: bool,
@@ -199,7 +199,7 @@ pub(crate) struct Shared {
     pub(crate) behind_bytes: Cell<Option<usize>>,
     /// The last step at which a dead letter was pending.
     pub(crate) dead_letters_pended_at: Cell<Option<u64>>,
-    /// How often the broker ended while a dead letter was pending.
+    /// Number of times that the broker ended while a dead letter was pending.
     pub(crate) ends_with_pending: Cell<u64>,
     /// Rejected messages that wait or waited for room; a planted bug needs them.
     pub(crate) rejected: RefCell<BTreeSet<RecordRef>>,

@@ -30,9 +30,9 @@ pub(crate) enum Status {
 #[derive(Debug)]
 pub(crate) struct StoreThreads {
     threads: [ThreadState; STORE_THREADS],
-    /// How far the journal was at the checkpointer's last look.
+    /// The journal's position at the checkpointer's last look.
     pub(crate) kept: Cell<Lsn>,
-    /// How many pages a checkpoint could have freed after that look.
+    /// Number of pages that a checkpoint could have freed after that look.
     pub(crate) spared: Cell<usize>,
 }
 

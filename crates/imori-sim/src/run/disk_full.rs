@@ -14,7 +14,7 @@ use crate::model::Reads;
 use crate::planted::Bug;
 use crate::property::Property;
 
-/// How often the server checks the room while publishers wait.
+/// Interval at which the server checks the room while publishers wait.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
 
 /// Futile looks after which page writers have waited too long.
@@ -23,7 +23,7 @@ const LOOKS_OF_PAGER: usize = 4;
 /// Futile looks after which only other users of the disk can make room.
 const LOOKS_MAX: usize = 8;
 
-/// How long publishers may still wait after a shortage has ended.
+/// Longest wait of publishers after a shortage has ended.
 const END_MAX: Duration = Duration::from_secs(1);
 
 /// The disk size, in journal files, that suffices if no message waits. It covers files in use,

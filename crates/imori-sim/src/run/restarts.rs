@@ -14,7 +14,7 @@ use crate::machine::{STORE_THREADS, Status};
 use crate::property::Property;
 use crate::store::restore;
 
-/// How many times more often the broker ends while dead letters are pending.
+/// Factor by which the broker ends more often while dead letters are pending.
 const PENDING_RARITY: usize = 4;
 
 impl Simulation {

@@ -21,7 +21,7 @@ pub struct Outcome {
     pub points: u64,
     /// Whether a dead letter was ever pending for lack of room.
     pub has_pending_dead_letters: bool,
-    /// How often the broker ended while a dead letter was pending.
+    /// Number of times that the broker ended while a dead letter was pending.
     pub ends_with_pending: u64,
     /// Sessions that ended beside others of their connection.
     pub goodbyes: Goodbyes,

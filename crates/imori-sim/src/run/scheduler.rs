@@ -26,7 +26,7 @@ const POINTS_PER_RARITY: usize = 8;
 const CLOSURE_RARITY: usize = 80;
 
 impl Simulation {
-    /// Runs until nothing can happen any more; `None` after a violation.
+    /// Runs until no step is possible; `None` after a violation.
     pub(crate) fn rest(&mut self, phase: &str) -> Option<()> {
         self.shared.trace.note(&[phase.len() as u64], || format!("-- {phase}"));
         while self.step() {

@@ -29,7 +29,7 @@ use crate::workload::Workload;
 /// Bytes of a coroutine's stack; the broker's verbs nest a few closures deep.
 const STACK_BYTES: usize = 256 * 1024;
 
-/// How far ahead a run looks for an event before it counts as at rest: longer than any wait of an
+/// The time without an event after which a run counts as at rest: longer than any wait of an
 /// ending connection, shorter than the broker's periodic work.
 pub(crate) const REST: Duration = Duration::from_secs(6);
 
@@ -45,7 +45,7 @@ pub(crate) struct Simulation {
     pub(crate) workload: Workload,
     /// A thread that is held up, and until which step, so that others get far ahead of it.
     pub(crate) held_up: (usize, u64),
-    /// How far ahead to look for an event before the run counts as at rest.
+    /// The time without an event after which the run counts as at rest.
     pub(crate) patience: Duration,
     /// Whether the mark of the last clean end may be missing because the disk failed.
     pub(crate) may_be_unmarked: bool,

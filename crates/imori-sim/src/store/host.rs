@@ -198,7 +198,7 @@ impl CheckpointHost for StoreThread<'_> {
 
     fn forget_manifests(&self) {
         self.pause();
-        // What cannot be removed the next start removes.
+        // The next start removes the files that cannot be removed now.
         let _ = self.shared.manifest_log.borrow_mut().forget_old();
     }
 }

@@ -7,7 +7,7 @@ use crate::random::Random;
 /// The delays of a run's messages.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Delays {
-    /// How many of eight messages are delayed.
+    /// Delayed messages among eight.
     share: usize,
     min_ms: usize,
     max_ms: usize,
@@ -32,7 +32,7 @@ impl Delays {
 /// The ids that a run's messages share.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Repeats {
-    /// How many of eight messages bear an id that others may share.
+    /// Messages among eight that bear an id which others may share.
     share: usize,
     pub(crate) window: Duration,
 }

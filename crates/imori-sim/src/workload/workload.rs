@@ -34,7 +34,7 @@ pub(crate) struct Workload {
     pub(crate) has_expirations: bool,
     pub(crate) delays: Option<Delays>,
     pub(crate) repeats: Option<Repeats>,
-    /// How many of eight messages are persistent.
+    /// Persistent messages among eight.
     pub(crate) persistent_share: usize,
     /// Maximum number of times that the run ends the broker.
     pub(crate) crashes: usize,
@@ -61,17 +61,17 @@ pub(crate) struct Workload {
     /// The most messages to send to a queue at once.
     pub(crate) burst_max: usize,
     pub(crate) paging: Paging,
-    /// How many of eight clients speak NATS.
+    /// Clients among eight that speak NATS.
     pub(crate) nats_share: usize,
     /// Whether credentials are checked outside the turn they arrive in, and some clients send wrong credentials.
     pub(crate) has_slow_logins: bool,
-    /// How many of eight clients are internal, and operate the broker.
+    /// Clients among eight that are internal, and operate the broker.
     pub(crate) inside_share: usize,
-    /// How many of eight clients have channels.
+    /// Clients among eight that have channels.
     pub(crate) channel_share: usize,
 }
 
-/// How much of the queues may be in memory and in the journal.
+/// Limits on the parts of queues in memory and in the journal.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Paging {
     /// Bytes of memory that the waiting messages of a queue may use.
@@ -82,7 +82,7 @@ pub(crate) struct Paging {
     pub(crate) segment_bytes_goal: usize,
     /// Journal files that may be live.
     pub(crate) files_max: usize,
-    /// Which messages a start leaves in the journal.
+    /// The messages that a start leaves in the journal.
     pub(crate) leaving: Leaving,
     /// Whether space counts as low, so that every page to be freed is worth a checkpoint.
     pub(crate) is_space_low: bool,

@@ -49,7 +49,7 @@ pub struct Decoder {
     progress: Progress,
 }
 
-/// How far the current frame has been scanned.
+/// The progress of scanning the current frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Progress {
     /// Nothing has been scanned.

@@ -1,8 +1,8 @@
 //! The file `store`: the id of the store in a folder, and the version of its format.
 //!
 //! One sector: `magic 8, version u32, store 16, 0 u32, crc32c u32`, then zeros. The file is written once,
-//! before all others, and every other file carries the same id. Its version is that of the whole folder, so
-//! that an opening of another version is refused before any other file is read.
+//! before all others, and every other file carries the same id. Its version is the version of the whole
+//! folder, so an opening of another version is refused before any other file is read.
 
 use std::fmt;
 use std::io;
@@ -17,8 +17,8 @@ pub const NAME: &str = "store";
 
 /// The version of the folder's format: its files, their names, and everything in them.
 ///
-/// A change of any file that the release before cannot read makes it one more. Every file has a version of
-/// its own besides, which says what a damaged or misplaced one is.
+/// It rises by one with any change that the previous release cannot read. Every file also has a version of
+/// its own, which identifies a damaged or misplaced file.
 pub const VERSION: u32 = 2;
 
 const MAGIC: [u8; 8] = *b"imoristo";

@@ -32,12 +32,12 @@ pub struct ManifestMark {
     pub sum: u32,
 }
 
-/// What a frame says of a segment.
+/// The entry of a frame about a segment.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Change<'a> {
-    /// It is there, with these pages.
+    /// The segment exists, with these pages.
     Set(&'a ManifestEntry),
-    /// It is there no more.
+    /// The segment is gone.
     Gone(u32),
 }
 
@@ -100,7 +100,7 @@ pub(super) fn header(StoreId(store): StoreId, generation: u32) -> ([u8; SECTOR_B
 /// Reads the manifest up to the place that a checkpoint names, and the end of its first frame. Nothing is
 /// changed.
 ///
-/// Where it does not verify, the manifest is what verifies before that, and says so.
+/// If a frame does not verify, the manifest has the frames before it, and names the damage.
 pub fn read<D: Disk>(
     disk: &D,
     settings: &ManifestSettings,

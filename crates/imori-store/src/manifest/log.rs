@@ -28,7 +28,7 @@ pub struct ManifestLog<D: Disk> {
     file: Option<LogFile<D::File>>,
     /// The highest generation that any file had.
     generation: u32,
-    /// Each segment of the log, with a checksum of what the log says of it.
+    /// The segments in the log, each with a checksum of its entry.
     logged: Vec<(u32, u32)>,
     /// Generations that are needed until a checkpoint names a later one, and whether each is damaged.
     old: Vec<(u32, bool)>,
@@ -41,9 +41,9 @@ struct LogFile<F> {
     mark: ManifestMark,
     /// Offset of the end of the first frame, which lists all segments.
     first_end: u64,
-    /// Bytes of the file. Those behind the end need no space of the disk any more.
+    /// Length of the file. The bytes behind the end of the log already have their space on the disk.
     len: u64,
-    /// A sync failed, so that nobody knows what the file has.
+    /// A sync failed, so the contents of the file are unknown.
     has_failed: bool,
 }
 
@@ -111,7 +111,7 @@ impl<D: Disk> ManifestLog<D> {
         Ok(ManifestMark { next_segment, ..mark })
     }
 
-    /// Removes the files that no checkpoint needs, as one that names the present file is durable.
+    /// Removes files of older generations, once a checkpoint that names the present file is durable.
     pub fn forget_old(&mut self) -> io::Result<()> {
         for (generation, is_damaged) in std::mem::take(&mut self.old) {
             let name = name(generation);
@@ -134,7 +134,7 @@ impl<D: Disk> ManifestLog<D> {
         let generation =
             generation.ok_or_else(|| io::Error::other("the generations of manifests are used up"))?;
         let (name, new) = (name(generation), format!("{}.new", name(generation)));
-        // One that was never whole is left from an earlier end.
+        // An incomplete file may be left from an earlier end.
         if self.disk.list()?.contains(&new) {
             self.disk.remove(&new)?;
         }
@@ -149,7 +149,7 @@ impl<D: Disk> ManifestLog<D> {
             true => self.make(&new, &bytes, bytes.len()),
             false => Err(error),
         })?;
-        // Whatever becomes of it, the name is not given again.
+        // The name is never reused, even if the rename fails.
         self.generation = generation;
         self.disk.rename(&new, &name)?;
         if !planted.has(Fault::ManifestWithoutFolderSync) {
@@ -168,7 +168,7 @@ impl<D: Disk> ManifestLog<D> {
         Ok(())
     }
 
-    /// Makes a file of these bytes, and of zeros up to this length; it is durable but for its name.
+    /// Creates a file of these bytes, filled with zeros up to `len`. Its contents are durable, its name is not yet.
     fn make(&self, name: &str, bytes: &[u8], len: usize) -> io::Result<D::File> {
         let mut bytes = bytes.to_vec();
         bytes.resize(len, 0);
@@ -182,7 +182,7 @@ impl<D: Disk> ManifestLog<D> {
         made.inspect_err(|_| drop(self.disk.remove(name)))
     }
 
-    /// Appends a frame of what changed.
+    /// Appends a frame with the changes.
     fn append(&mut self, manifest: &Manifest, logged: Vec<(u32, u32)>) -> io::Result<()> {
         let planted = self.settings.seal.planted;
         let changes = changes(&self.logged, &logged, manifest);
@@ -190,7 +190,7 @@ impl<D: Disk> ManifestLog<D> {
         let (frame, sum) = frame(self.settings.seal, file.mark.end, file.mark.sum, &changes);
         let end = file.mark.end + frame.len() as u64;
         let fill = self.settings.fill_bytes as u64;
-        // Zeros ahead of the log take their space while there is some, for the time when there is none.
+        // Zeros ahead of the log reserve space while the disk has some, for a time when it is full.
         if file.len < end + fill / 2 {
             let len = (end + fill / 2).next_multiple_of(fill);
             let zeros = vec![0; usize::try_from(len - file.len).map_err(io::Error::other)?];
@@ -210,7 +210,7 @@ impl<D: Disk> ManifestLog<D> {
     }
 }
 
-/// What changed between two states of a log.
+/// The changes between two states of a log.
 fn changes<'a>(before: &[(u32, u32)], now: &[(u32, u32)], manifest: &'a Manifest) -> Vec<Change<'a>> {
     let (mut changes, mut before) = (Vec::new(), before.iter().copied().peekable());
     for (entry, (segment, sum)) in manifest.segments.iter().zip(now.iter().copied()) {

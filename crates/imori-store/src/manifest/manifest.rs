@@ -12,8 +12,8 @@ pub struct Manifest {
     pub next_segment: u32,
     /// Entries in order of segment number.
     pub segments: Vec<ManifestEntry>,
-    /// The damage, if not all of the manifest verifies. Then nobody knows which segments and pages are gone
-    /// beside those that are listed: all others count as needed.
+    /// The damage, if not all of the manifest verifies. Then segments and pages may be gone that it does not list
+    /// as gone, and they count as needed.
     pub damage: Option<ManifestDamage>,
 }
 
@@ -22,7 +22,7 @@ pub struct Manifest {
 pub struct ManifestDamage {
     /// Name of the file.
     pub name: String,
-    /// Offset of what does not verify; `None` if the file is missing.
+    /// Offset of the first frame that does not verify; `None` if the file is missing.
     pub at: Option<u64>,
 }
 

@@ -1,7 +1,7 @@
-//! The manifest: which segments there are, and which of their pages are needed.
+//! The manifest: the list of segments, and of their pages that are still needed.
 //!
 //! It is a log of changes in a file beside the segments, written anew when it is long. A checkpoint names the
-//! place in it up to which it counts.
+//! place in the log up to which the changes are valid.
 
 mod log;
 mod frame;

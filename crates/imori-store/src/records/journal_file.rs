@@ -28,7 +28,7 @@ pub(crate) fn parse_name(name: &str) -> Option<(u32, bool)> {
     Some((digits.parse().ok()?, suffix.is_empty()))
 }
 
-/// Whether the name is that of a file that was never completed.
+/// Whether a file of this name was never completed.
 pub(crate) fn is_unfinished(file_name: &str) -> bool {
     parse_name(file_name).is_some() && file_name.ends_with(NEW)
 }

@@ -92,7 +92,7 @@ pub struct Recovered {
     pub next: Lsn,
 }
 
-/// What an opening does with a file.
+/// The action of an opening on a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum FileAction {
     /// The file is clean and stays; its highest number is given.

@@ -252,7 +252,7 @@ fn no_flipped_bit_of_a_row_under_an_open_segment_costs_a_message_or_is_passed_ov
         let flip = |bytes: &mut Vec<u8>| bytes[64 + bit / 8] ^= 1 << (bit % 8);
         let findings = damaged_while_open(&sample, flip).unwrap_or_else(|what| panic!("bit {bit}: {what}"));
         let mut expected = [[None, None]; 3];
-        // It is told once: then the row is known by its copy.
+        // The damage is reported once; later reads find the row by its copy.
         expected[bit / 8 / ROW_BYTES][0] = Some(0);
         assert_eq!(findings, expected, "bit {bit}");
     }

@@ -122,7 +122,7 @@ pub(super) fn inspect<D: Disk>(
     Ok(TableInspection { hurt, ..TableInspection::new(header, rows, is_whole) })
 }
 
-/// Finds the rows of a segment of this many pages whose table does not verify any more, as far as they are there.
+/// Searches a segment whose table does not verify for the copies of its rows; some may be missing.
 pub(super) fn find_rows(
     file: &impl DiskFile,
     settings: &SegmentSettings,

@@ -1,7 +1,7 @@
 //! Reads of pages, by any thread: the row of a page is read when the page is.
 //!
-//! Files stay open after a read, and rows and pages in memory, up to limits. So many cursors on one segment
-//! open it once and read a page once. Everything verifies each time, also what comes from memory.
+//! Files stay open after a read, and rows and pages stay in memory, up to limits. So several cursors on one segment
+//! open it once and read a page once. Everything is verified at each read, even if it comes from memory.
 
 use std::fmt;
 use std::io;
@@ -60,7 +60,7 @@ impl std::error::Error for PageError {
 /// Rows of a table that are read at once: a block of the disk, about.
 const ROWS_READ: usize = 32;
 
-/// What is known of a page before its bytes are read.
+/// The location of a page, as known before its bytes are read.
 struct Place {
     /// The name of its file.
     name: String,
@@ -97,7 +97,7 @@ impl<D: Disk> Segments<D> {
         let (FoundRow { row, is_copy }, bytes) = self.bytes(page)?;
         let mut read = page::decode(&bytes, &row, self.settings.seal);
         match read.damage.is_some() {
-            // What was discarded meanwhile may have been given back.
+            // The page may have been discarded meanwhile, and its space freed.
             true => drop(self.place(page)?),
             false => self.keep(page, row, bytes),
         }
@@ -154,7 +154,7 @@ impl<D: Disk> Segments<D> {
         })
     }
 
-    /// The row of a page: of the table, or a copy of it where the table does not verify any more.
+    /// The row of a page, from the table, or its copy if the table does not verify.
     fn row(&self, file: &D::File, page: PageRef, place: &Place) -> Result<FoundRow, PageError> {
         if let Some(row) = place.row {
             return Ok(FoundRow { row, is_copy: false });
@@ -222,7 +222,7 @@ impl<D: Disk> Segments<D> {
         }
         let opened = self.disk.open(name).or_else(|error| match disk::is_out_of_descriptors(&error) {
             true => {
-                // Those that are open are for speed alone.
+                // The open files only save time, so closing them costs nothing else.
                 drop(self.lock().files.clear());
                 self.disk.open(name)
             }

@@ -52,12 +52,12 @@ pub struct PageTimes {
     pub last: u64,
 }
 
-/// A digest of the subjects in a page, by which a reader that filters passes the page over.
+/// A digest of the subjects in a page, by which a filtering reader can skip the page.
 ///
 /// The store keeps it and does not interpret it. A reader that does not know the kind reads the page.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct SubjectDigest {
-    /// How the bytes are to be read; 0 where there is no digest.
+    /// The kind of digest; 0 if there is none.
     pub kind: u8,
     /// The digest.
     pub bytes: [u8; SubjectDigest::BYTES],

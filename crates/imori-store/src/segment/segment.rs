@@ -33,7 +33,7 @@ pub(crate) struct Segment {
 }
 
 impl Segment {
-    /// A segment with these rows, of which the pages with these indexes are not needed.
+    /// A segment with these rows; the pages with the indexes `gone` are not needed.
     pub(crate) fn new(kind: FileKind, rows: Rows, gone: &[u32]) -> Segment {
         let (page_count, rows) = match rows {
             Rows::InTable(count) => (count, None),
@@ -75,7 +75,7 @@ impl Segment {
         self.rows.is_some()
     }
 
-    /// Takes rows that were found one by one, as the table does not verify any more.
+    /// Takes rows that were found by their copies, because the table does not verify.
     pub(crate) fn find_rows(&mut self, rows: Vec<Option<Row>>) {
         self.rows = Some(rows.into_boxed_slice());
     }
@@ -111,7 +111,7 @@ impl Segment {
     /// Tells whether pages went since holes were punched last, and notes that they are punched now.
     pub(crate) fn begin_punching(&mut self) -> bool {
         let is_new = self.live < self.page_count && self.punched_at != Some(self.live);
-        // What is damaged stays as it is, for whoever looks at it.
+        // A damaged file stays unchanged, so that an operator can inspect it.
         if !is_new || self.kind == FileKind::Damaged || self.rows.is_some() {
             return false;
         }

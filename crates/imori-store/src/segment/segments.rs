@@ -45,7 +45,7 @@ pub(super) struct State<F> {
     pub(super) cache: Cache<Key, Cached>,
 }
 
-/// What is kept in memory of a segment.
+/// The key of a part of a segment that is kept in memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Key {
     /// Some rows of its table, by segment and place in the table.
@@ -179,7 +179,7 @@ impl<D: Disk> Segments<D> {
             return Ok(());
         }
         let Some(segment) = state.segments.remove(&page.segment()) else { return Ok(()) };
-        // Its space is free once nobody has the file open, and closing it may take a while.
+        // The space is freed when the last reader closes the file, and closing may take a while.
         let _file = state.files.remove(page.segment());
         state.cache.remove_all(Key::Rows(page.segment(), 0), Key::Rows(page.segment(), u32::MAX));
         drop(state);
@@ -207,7 +207,7 @@ impl<D: Disk> Segments<D> {
             let (rows, file) = match opened {
                 // Its last page was discarded meanwhile.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
-                // What is damaged stays as it is.
+                // A damaged file stays unchanged.
                 Err(error) if error.kind() == io::ErrorKind::InvalidData => continue,
                 opened => opened?,
             };

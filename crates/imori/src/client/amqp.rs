@@ -43,7 +43,7 @@ pub(super) struct Amqp {
     is_ack_multiple: bool,
 }
 
-/// What the broker has answered.
+/// The broker's answers so far.
 struct Frames {
     answered: Option<MethodId>,
     /// The broker confirmed all messages up to this number.

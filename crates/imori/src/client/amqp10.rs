@@ -48,7 +48,7 @@ pub(super) struct Amqp10 {
     first_unsettled: Option<u32>,
 }
 
-/// What the broker has answered.
+/// The broker's answers so far.
 struct Links {
     reader: Reader,
     links: Vec<Link>,

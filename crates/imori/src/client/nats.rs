@@ -29,7 +29,7 @@ pub(super) struct Nats {
     subscriptions: u32,
 }
 
-/// What the server has answered.
+/// The server's answers so far.
 struct Operations {
     decoder: Decoder,
     info: Option<Info>,

@@ -28,7 +28,7 @@ pub(super) struct Stomp {
     version: Version,
 }
 
-/// What the broker has answered.
+/// The broker's answers so far.
 struct Frames {
     reader: Reader,
     version: Option<Version>,

@@ -287,8 +287,8 @@ impl Reading<'_> {
         }
     }
 
-    /// The value of a variable: that of an earlier key, innermost map first, or else of the
-    /// environment.
+    /// The value of a variable: the value of an earlier key, searched from the innermost map outwards, or else of
+    /// the environment.
     fn variable(&mut self, text: &Text<'_>, name: &str, place: String) -> anyhow::Result<Item> {
         let keys = self.scopes.iter().rev().flat_map(|scope| scope.iter().rev());
         let known = keys.into_iter().find(|(key, _)| key == name).map(|(_, item)| item.value.clone());

@@ -16,7 +16,7 @@ struct TestHost {
     discarded: RefCell<Vec<GonePage>>,
     segments: Manifest,
     now: Cell<Time>,
-    /// How often the journal was asked to take a checkpoint.
+    /// Number of times that the journal was asked to take a checkpoint.
     asked: Cell<usize>,
 }
 
@@ -147,7 +147,7 @@ impl CheckpointHost for TestHost {
     fn forget_manifests(&self) {}
 }
 
-/// What a host does not take.
+/// The write that a host refuses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Refusal {
     Manifest,

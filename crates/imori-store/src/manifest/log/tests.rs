@@ -145,7 +145,7 @@ fn a_log_that_failed_to_sync_is_written_anew() {
 /// Writes manifests, with a crash after every call that changes the disk; a checkpoint names some of them.
 fn run(seed: u64, fault: Option<Fault>) -> Result<u64, String> {
     let (settings, mut random, mut points) = (settings(fault), Random(seed), 0);
-    // As a checkpoint has it that is durable.
+    // The place that a durable checkpoint names.
     let (mut named, mut expected) = (ManifestMark::default(), Manifest::default());
     let mut state = State::default();
     for _ in 0..3 {
@@ -240,7 +240,7 @@ fn damaged(fault: Option<Fault>, change: impl FnOnce(&mut Vec<u8>)) -> Result<bo
     let is_before = states.iter().any(|state| state.segments == found.segments);
     match (is_told, states.last().is_some_and(|last| last.segments == found.segments)) {
         (false, true) => Ok(false),
-        // Of what is damaged there is what stands before, and nothing of it is taken for gone.
+        // A damaged manifest has the frames before the damage, and reports no segment as gone.
         (true, _) if is_empty || is_before => {
             let is_gone = (0..99).any(|segment| found.is_gone(segment));
             if is_gone { Err(String::from("gone")) } else { Ok(true) }
@@ -257,7 +257,7 @@ fn no_flipped_bit_of_a_manifest_changes_it_unnoticed() {
         let noticed = damaged(None, |bytes| bytes[bit / 8] ^= 1 << (bit % 8));
         told += usize::from(noticed.unwrap_or_else(|what| panic!("bit {bit}: {what}")));
     }
-    // All but the zeros that fill the sectors of frames.
+    // All bytes except the zeros that fill the sectors of frames.
     assert!(told > (SECTOR_BYTES + 3 * 24) * 8, "{told} bits are covered");
     let flipped =
         |bit: usize| damaged(Some(Fault::ManifestWithoutChecksum), |bytes| bytes[bit / 8] ^= 1 << (bit % 8));

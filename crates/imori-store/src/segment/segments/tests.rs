@@ -356,7 +356,7 @@ struct Counts {
     opened: AtomicU64,
     open: AtomicU64,
     read: AtomicU64,
-    /// So many openings fail, as the process has no descriptors left.
+    /// Number of openings that fail for lack of descriptors.
     refused: AtomicU64,
 }
 
