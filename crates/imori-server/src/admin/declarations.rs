@@ -110,7 +110,8 @@ pub(super) async fn bind(
     let arguments = body.get("arguments")?.unwrap_or_default();
     // Relative to the path of the request, whose last part is the destination.
     let key = properties_key(&routing_key, &arguments);
-    let [destination, key] = [&ends.destination, &key].map(|part| utf8_percent_encode(part, NON_ALPHANUMERIC));
+    let [destination, key] =
+        [&ends.destination, &key].map(|part| utf8_percent_encode(part, NON_ALPHANUMERIC));
     let place = format!("{destination}/{key}");
     let binding = BindingDeclaration { ends, routing_key, arguments };
     operator.declare(Declaration::Binding(binding)).await?;

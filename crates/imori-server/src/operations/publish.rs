@@ -53,7 +53,9 @@ fn number<T: TryFrom<u64>>(properties: &Map<String, Value>, name: &str) -> Resul
     let whole = value.as_u64().or_else(|| value.as_str()?.parse().ok());
     match whole.and_then(|whole| T::try_from(whole).ok()) {
         Some(number) => Ok(Some(number)),
-        None => Err(OperationError::Bad(format!("property `{name}` is `{value}`; use a whole number of its size"))),
+        None => Err(OperationError::Bad(format!(
+            "property `{name}` is `{value}`; use a whole number of its size"
+        ))),
     }
 }
 
