@@ -33,10 +33,10 @@ use imori_server::{InternalClient, InternalClients, Server, SubscribeOptions};
 type Outcome<T> = Result<T, Box<dyn Error + Send + Sync>>;
 
 /// Operations of a round.
-const OPERATIONS: usize = 100_000;
+const OPERATIONS: usize = 40_000;
 
-/// Operations that are under way at a time.
-const IN_FLIGHT: usize = 32;
+/// Numbers of operations that are under way at a time.
+const IN_FLIGHT: [usize; 2] = [1, 32];
 
 const ROUNDS: usize = 5;
 
@@ -63,8 +63,13 @@ fn main() -> Outcome<()> {
     let (nats, amqp) = (address(ProtocolName::Nats)?, address(ProtocolName::Amqp)?);
     let clients = server.internal_clients();
 
-    compare("call", "NATS", || calls_inside(clients.clone()), || calls_over_nats(nats))?;
-    compare("durable publish", "AMQP", || publishes_inside(clients.clone()), || publishes_over_amqp(amqp))?;
+    for at_once in IN_FLIGHT {
+        let inside = || calls_inside(clients.clone(), at_once);
+        compare(&format!("{at_once} calls at a time"), "NATS", inside, || calls_over_nats(nats, at_once))?;
+        let inside = || publishes_inside(clients.clone(), at_once);
+        let outside = || publishes_over_amqp(amqp, at_once);
+        compare(&format!("{at_once} durable publishes at a time"), "AMQP", inside, outside)?;
+    }
 
     server.stop_handle().stop();
     server.join()?;
@@ -130,7 +135,7 @@ fn on_runtime(run: impl AsyncFnOnce() -> Outcome<()> + Send) -> Outcome<()> {
     on_thread(|| tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(run()))
 }
 
-fn calls_inside(clients: InternalClients) -> Outcome<()> {
+fn calls_inside(clients: InternalClients, at_once: usize) -> Outcome<()> {
     on_runtime(async move || {
         let client = clients.connect(Identity::broker(), b"/").await?;
         let key = BindingKey::new(Syntax::Nats, b"service");
@@ -147,7 +152,7 @@ fn calls_inside(clients: InternalClients) -> Outcome<()> {
         });
         let left = Arc::new(AtomicUsize::new(OPERATIONS));
         let callers =
-            (0..IN_FLIGHT).map(|_| tokio::spawn(call_until_none_is_left(client.clone(), Arc::clone(&left))));
+            (0..at_once).map(|_| tokio::spawn(call_until_none_is_left(client.clone(), Arc::clone(&left))));
         for caller in callers.collect::<Vec<_>>() {
             caller.await??;
         }
@@ -164,14 +169,14 @@ async fn call_until_none_is_left(client: InternalClient, left: Arc<AtomicUsize>)
     Ok(())
 }
 
-fn publishes_inside(clients: InternalClients) -> Outcome<()> {
+fn publishes_inside(clients: InternalClients, at_once: usize) -> Outcome<()> {
     on_runtime(async move || {
         let client = clients.connect(Identity::broker(), b"/").await?;
         let settings = QueueSettings { is_durable: true, ..QueueSettings::default() };
         client.declare_queue(b"inside", settings, false).await?;
         let left = Arc::new(AtomicUsize::new(OPERATIONS));
-        let publishers = (0..IN_FLIGHT)
-            .map(|_| tokio::spawn(publish_until_none_is_left(client.clone(), Arc::clone(&left))));
+        let publishers =
+            (0..at_once).map(|_| tokio::spawn(publish_until_none_is_left(client.clone(), Arc::clone(&left))));
         for publisher in publishers.collect::<Vec<_>>() {
             publisher.await??;
         }
@@ -247,7 +252,7 @@ fn push_pub(out: &mut Vec<u8>, subject: &str, reply: &str) {
     out.extend_from_slice(b"\r\n");
 }
 
-fn calls_over_nats(address: SocketAddr) -> Outcome<()> {
+fn calls_over_nats(address: SocketAddr, at_once: usize) -> Outcome<()> {
     let mut service = Socket::connect(address)?;
     service.stream.write_all(b"CONNECT {\"verbose\":false}\r\nSUB service 1\r\nPING\r\n")?;
     while !service.unread.ends_with(b"PONG\r\n") {
@@ -270,7 +275,7 @@ fn calls_over_nats(address: SocketAddr) -> Outcome<()> {
         let (mut sent, mut replied) = (0, 0);
         while replied < OPERATIONS {
             let mut out = Vec::new();
-            while sent < OPERATIONS && sent - replied < IN_FLIGHT {
+            while sent < OPERATIONS && sent - replied < at_once {
                 push_pub(&mut out, "service", &format!("_INBOX.me.{sent}"));
                 sent += 1;
             }
@@ -286,7 +291,7 @@ fn calls_over_nats(address: SocketAddr) -> Outcome<()> {
     Ok(())
 }
 
-fn publishes_over_amqp(address: SocketAddr) -> Outcome<()> {
+fn publishes_over_amqp(address: SocketAddr, at_once: usize) -> Outcome<()> {
     const FRAME_MAX: u32 = 131_072;
     on_thread(|| {
         let mut socket = Socket::connect(address)?;
@@ -309,7 +314,7 @@ fn publishes_over_amqp(address: SocketAddr) -> Outcome<()> {
         let publish = basic::Publish { routing_key: "outside", ..basic::Publish::default() };
         let (mut sent, mut confirmed) = (0, 0);
         while confirmed < OPERATIONS {
-            while sent < OPERATIONS && sent - confirmed < IN_FLIGHT {
+            while sent < OPERATIONS && sent - confirmed < at_once {
                 push_publish(&mut out, 1, &publish, &properties, &BODY, FRAME_MAX);
                 sent += 1;
             }
