@@ -6,7 +6,9 @@
 
 #![no_main]
 
-use imori_amqp091::codec::frame::{FRAME_BYTES, Frame, FrameType, Step, decode, push_content_header, push_frame};
+use imori_amqp091::codec::frame::{
+    FRAME_BYTES, Frame, FrameType, Step, decode, push_content_header, push_frame,
+};
 use imori_amqp091::codec::methods::Method;
 use imori_amqp091::codec::properties::{BasicProperties, ContentHeader};
 use imori_amqp091::codec::push::push_field;

@@ -136,6 +136,7 @@ fn written(incoming: &Incoming<'_>, frame_bytes_max: u32, deaths: Option<&Arc<De
     let Incoming { properties, text, body, .. } = incoming;
     let address = Arc::new(Address::new(b"", b"q"));
     let delivery = Delivery {
+        shared_body: None,
         message: MessageView { properties, text, body },
         address: &AddressView::new(&address),
         deaths,
