@@ -1,0 +1,97 @@
+//! The CPU time of a run, against its limits.
+
+use std::time::Duration;
+
+use crate::limits::{CPU_GRACE, CPU_WARNINGS_MAX, Limits};
+
+/// What a run has used, over all its slices.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Usage {
+    cpu: Duration,
+    warnings: u32,
+}
+
+/// The CPU time that the present slice may use. All times are the thread's CPU time.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Budget {
+    started: Duration,
+    deadline: Duration,
+    before: Usage,
+    warnings: u32,
+}
+
+/// What becomes of a run that may be over its limit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    /// It has this much CPU time left.
+    GoOn(Duration),
+    /// It is told by an exception.
+    Raise,
+    /// It was told often enough.
+    Lose,
+}
+
+impl Budget {
+    /// Begins a slice of a run that has used `before`. Nothing is left to one that has used all its time.
+    pub(crate) fn new(limits: &Limits, before: Usage, now: Duration) -> Self {
+        let left = limits.run_cpu.saturating_sub(before.cpu).min(limits.slice_cpu);
+        Self { started: now, deadline: now + left, before, warnings: before.warnings }
+    }
+
+    /// The CPU time left at `now`.
+    pub(crate) fn left(&self, now: Duration) -> Duration {
+        self.deadline.saturating_sub(now)
+    }
+
+    /// Decides at `now`, and counts a warning if it is one.
+    pub(crate) fn verdict(&mut self, now: Duration) -> Verdict {
+        let left = self.left(now);
+        if !left.is_zero() {
+            return Verdict::GoOn(left);
+        }
+        if self.warnings == CPU_WARNINGS_MAX {
+            return Verdict::Lose;
+        }
+        self.warnings += 1;
+        self.deadline = now + CPU_GRACE;
+        Verdict::Raise
+    }
+
+    /// What the run has used when the slice ends at `now`.
+    pub(crate) fn end(&self, now: Duration) -> Usage {
+        Usage { cpu: self.before.cpu + now.saturating_sub(self.started), warnings: self.warnings }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: Duration = Duration::from_millis(1);
+
+    #[test]
+    fn script_is_warned_and_then_lost() {
+        let limits = Limits { slice_cpu: 100 * MS, run_cpu: 150 * MS, ..Limits::default() };
+        let mut budget = Budget::new(&limits, Usage::default(), 7 * MS);
+        assert_eq!(budget.verdict(100 * MS), Verdict::GoOn(7 * MS));
+        for warning in 0..CPU_WARNINGS_MAX {
+            let now = 107 * MS + CPU_GRACE * warning;
+            assert_eq!(budget.verdict(now), Verdict::Raise);
+            assert_eq!(budget.verdict(now + CPU_GRACE - MS), Verdict::GoOn(MS));
+        }
+        assert_eq!(budget.verdict(200 * MS), Verdict::Lose);
+    }
+
+    #[test]
+    fn slices_share_the_time_of_their_run() {
+        let limits = Limits { slice_cpu: 100 * MS, run_cpu: 150 * MS, ..Limits::default() };
+        let first = Budget::new(&limits, Usage::default(), Duration::ZERO).end(90 * MS);
+        let mut second = Budget::new(&limits, first, 500 * MS);
+        assert_eq!(second.verdict(500 * MS), Verdict::GoOn(60 * MS));
+        assert_eq!(second.verdict(560 * MS), Verdict::Raise);
+        let mut third = Budget::new(&limits, second.end(570 * MS), 900 * MS);
+        assert_eq!(third.left(900 * MS), Duration::ZERO);
+        assert_eq!(third.verdict(900 * MS), Verdict::Raise);
+        assert_eq!(third.left(900 * MS), CPU_GRACE, "the run may end in order");
+    }
+}
