@@ -1,0 +1,151 @@
+//! `/api/users`: users, their passwords and tokens.
+
+use std::sync::Arc;
+
+use axum::extract::{Path, Query};
+use axum::http::StatusCode;
+use axum::response::Response;
+use imori_server::access::{AccessError, Draft, User};
+use imori_server::credentials::{Algorithm, PasswordHash, ScramKeys};
+use serde_json::{Value, json};
+
+use crate::objects::operation_error::OperationError;
+use crate::operations::users;
+use crate::operations::users::check_nkeys;
+use crate::requests::answer::Answer;
+use crate::requests::body::{Body, remove, set};
+use crate::requests::list::{ListQuery, list};
+use crate::requests::operator::Operator;
+
+type Pairs = Query<Vec<(String, String)>>;
+
+/// Lists the users, with their password hashes.
+pub(super) async fn users(operator: Operator, Query(pairs): Pairs) -> Response {
+    let users: Vec<_> = operator.broker().access().objects().users.into_iter().collect();
+    let name_of = |(name, _): &(String, Arc<User>)| Some(name.clone());
+    list(ListQuery::read(&pairs), users, name_of, |(name, user)| Some(row(name, user))).await
+}
+
+/// Lists the users without a permission in any vhost.
+pub(super) async fn without_permissions(operator: Operator, Query(pairs): Pairs) -> Response {
+    let objects = operator.broker().access().objects();
+    let users = objects.users.iter().filter(|(name, _)| objects.permissions_of(name).next().is_none());
+    let users: Vec<_> = users.map(|(name, user)| (name.clone(), Arc::clone(user))).collect();
+    let name_of = |(name, _): &(String, Arc<User>)| Some(name.clone());
+    list(ListQuery::read(&pairs), users, name_of, |(name, user)| Some(row(name, user))).await
+}
+
+/// One user.
+pub(super) async fn user(operator: Operator, Path(name): Path<String>) -> Result<Answer, OperationError> {
+    let objects = operator.broker().access().objects();
+    let found = objects.users.get(&name).map(|user| row(&name, user));
+    Ok(Answer::of(found.ok_or(OperationError::Missing("user", name))?))
+}
+
+/// A user as RabbitMQ shows it.
+pub(super) fn row(name: &str, user: &User) -> Value {
+    let mut row = serde_json::to_value(user).unwrap_or_default();
+    if let Value::Object(row) = &mut row {
+        row.insert(String::from("name"), json!(name));
+        // RabbitMQ's tools expect these fields even if nothing is set.
+        row.entry("password_hash").or_insert_with(|| json!(""));
+        row.entry("hashing_algorithm").or_insert_with(|| json!(Algorithm::Argon2id));
+        row.entry("limits").or_insert_with(|| json!({}));
+    }
+    row
+}
+
+/// Creates or replaces a user. As in RabbitMQ, a user without password and hash cannot log in with a password.
+pub(super) async fn put_user(
+    operator: Operator,
+    Path(name): Path<String>,
+    body: Body,
+) -> Result<Answer, OperationError> {
+    let edit = move |draft: &mut Draft| {
+        let known = draft.objects.users.get(&name).map(|user| (**user).clone()).unwrap_or_default();
+        let user = read(draft, &body, known)?;
+        draft.put_user(&name, user)
+    };
+    set(operator.broker(), edit).await
+}
+
+/// Reads a user. Absent fields keep the values of `known`, except the password and the tags, which an absent field
+/// clears.
+fn read(draft: &Draft, body: &Body, known: User) -> Result<User, AccessError> {
+    let vhost = body.get("vhost")?.or(known.vhost);
+    let nkeys: Vec<String> = body.get("nkeys")?.unwrap_or(known.nkeys);
+    check_nkeys(&nkeys)?;
+    let certificate = body.get("certificate")?.or(known.certificate);
+    Ok(User {
+        password: password(draft, body)?,
+        tags: body.words("tags")?.unwrap_or_default(),
+        vhost,
+        nkeys,
+        certificate,
+        tokens: known.tokens,
+        limits: known.limits,
+    })
+}
+
+fn password(draft: &Draft, body: &Body) -> Result<Option<PasswordHash>, AccessError> {
+    let (password, hash) = (body.get::<String>("password")?, body.get::<String>("password_hash")?);
+    match (password.filter(|text| !text.is_empty()), hash.filter(|text| !text.is_empty())) {
+        (Some(password), _) => draft.hash(&password).map(Some),
+        (None, Some(hash)) => {
+            let algorithm = body.get("hashing_algorithm")?.unwrap_or(Algorithm::RabbitMqSha256);
+            let hash = PasswordHash::imported(&hash, algorithm);
+            let text = "`password_hash` is no hash of its `hashing_algorithm`; send `password` instead";
+            let hash = hash.ok_or_else(|| AccessError::bad(text))?;
+            let scram = body.get::<String>("scram_sha256")?.map(ScramKeys::try_from).transpose();
+            Ok(Some(hash.with_scram(scram.map_err(AccessError::bad)?)))
+        }
+        (None, None) => Ok(None),
+    }
+}
+
+/// Deletes a user and ends its connections.
+pub(super) async fn delete_user(
+    operator: Operator,
+    Path(name): Path<String>,
+) -> Result<Answer, OperationError> {
+    remove(operator.broker(), move |draft| draft.delete_user(&name)).await
+}
+
+/// Deletes several users, all or none. Skips users that do not exist.
+pub(super) async fn delete_users(operator: Operator, body: Body) -> Result<Answer, OperationError> {
+    let edit = move |draft: &mut Draft| {
+        let names: Vec<String> = body.required("users")?;
+        for name in &names {
+            if draft.objects.users.contains_key(name) {
+                draft.delete_user(name)?;
+            }
+        }
+        Ok(())
+    };
+    remove(operator.broker(), edit).await
+}
+
+/// Creates a token for a user. Only this answer shows it.
+pub(super) async fn make_token(
+    operator: Operator,
+    Path(name): Path<String>,
+) -> Result<Answer, OperationError> {
+    let token = users::make_token(operator.broker(), name).await?;
+    Ok(Answer::of(json!({"token": token})).with_status(StatusCode::CREATED))
+}
+
+/// Deletes all tokens of a user.
+pub(super) async fn delete_tokens(
+    operator: Operator,
+    Path(name): Path<String>,
+) -> Result<Answer, OperationError> {
+    users::delete_tokens(operator.broker(), name).await?;
+    Ok(Answer::done())
+}
+
+/// The user of the request.
+pub(super) async fn whoami(operator: Operator) -> Answer {
+    let identity = operator.identity;
+    let tags: Vec<&str> = identity.rights.tags().iter().map(|tag| tag.name()).collect();
+    Answer::of(json!({"name": identity.user.to_string(), "tags": tags}))
+}

@@ -1,0 +1,131 @@
+//! Whether the broker is ready, and whether a restart would help.
+//!
+//! Nothing that clients cause counts, such as memory used by messages or a full queue.
+
+use std::time::Duration;
+
+use imori_server::Phase;
+use imori_server::broker::Broker;
+use imori_server::stall::Cause;
+
+/// A cell that lags this much is considered dead.
+const DEAD_LAG: Duration = Duration::from_secs(60);
+
+/// A reason for being unhealthy.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Ailment {
+    /// The broker is stopping, or has.
+    Stopping,
+    /// The disk does not respond: for how long, and the cause if known.
+    DiskStalled(Duration, Option<Cause>),
+    /// The store is damaged, with these findings.
+    Damaged(Vec<String>),
+    /// A cell lags by this much.
+    CellStalled(Duration),
+}
+
+impl Ailment {
+    /// The name for machines.
+    pub(crate) fn name(&self) -> &'static str {
+        match self {
+            Ailment::Stopping => "stopping",
+            Ailment::DiskStalled(..) => "disk_stalled",
+            Ailment::Damaged(_) => "damaged",
+            Ailment::CellStalled(_) => "cell_stalled",
+        }
+    }
+
+    /// The description for people.
+    pub(crate) fn text(&self) -> String {
+        match self {
+            Ailment::Stopping => String::from("the broker is stopping"),
+            Ailment::DiskStalled(lasts, cause) => {
+                let because = cause.map(|cause| format!(": {}", cause.text())).unwrap_or_default();
+                format!(
+                    "the disk has not answered for {:.1} s, persistent messages are not confirmed{because}",
+                    lasts.as_secs_f64()
+                )
+            }
+            Ailment::Damaged(findings) => {
+                let more = match findings.len() {
+                    0 | 1 => String::new(),
+                    count => format!(", and {} more", count - 1),
+                };
+                let first = findings.first().map(String::as_str).unwrap_or_default();
+                format!("{first}{more}; `/storez` lists what was found, `imori store acknowledge` ends this")
+            }
+            Ailment::CellStalled(lag) => {
+                format!("a cell has not come to its work for {:.0} s", lag.as_secs_f64())
+            }
+        }
+    }
+}
+
+/// The reason why the broker is not ready, if any. Unacknowledged damage counts only with `counts_damage`: a restart
+/// does not repair it, so probes that restart unhealthy brokers must not see it.
+pub(crate) fn unreadiness(broker: &Broker, counts_damage: bool) -> Option<Ailment> {
+    let stalled_flush = broker.settings().config().journal.stalled_flush_ms.duration();
+    let lasts = broker.journal_figures().flushing_for.filter(|lasts| *lasts >= stalled_flush);
+    let damages = if counts_damage { broker.damages() } else { Vec::new() };
+    judge(broker.phase(), lasts, broker.flush_cause(), damages)
+}
+
+/// The reason why the broker needs a restart, if any: a dead cell. A slow, full or frozen disk is no reason, and neither
+/// is a stop in progress.
+pub(crate) fn lifelessness(broker: &Broker) -> Option<Ailment> {
+    let lags = broker.cell_figures().into_iter().map(|cell| cell.lag);
+    lags.max().filter(|lag| *lag >= DEAD_LAG).map(Ailment::CellStalled)
+}
+
+fn judge(
+    phase: Phase,
+    lasts: Option<Duration>,
+    cause: Option<Cause>,
+    damages: Vec<String>,
+) -> Option<Ailment> {
+    match (phase, lasts) {
+        (Phase::Stopping | Phase::Ended, _) => Some(Ailment::Stopping),
+        (Phase::Serving, Some(lasts)) => Some(Ailment::DiskStalled(lasts, cause)),
+        (Phase::Serving, None) => (!damages.is_empty()).then_some(Ailment::Damaged(damages)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_broker_whose_disk_stands_still_is_not_healthy() {
+        let stalled = Some(Duration::from_millis(1_250));
+        let damages = ["one is lost".to_string(), "two is lost".to_string()];
+        let (none, one, both) = (&damages[..0], &damages[..1], &damages[..]);
+        let told = "is lost; `/storez` lists what was found, `imori store acknowledge` ends this";
+        let many =
+            "one is lost, and 1 more; `/storez` lists what was found, `imori store acknowledge` ends this";
+        let unconfirmed = "for 1.2 s, persistent messages are not confirmed";
+        for (phase, lasts, cause, damages, name, words) in [
+            (Phase::Serving, None, None, none, None, ""),
+            (Phase::Serving, None, Some(Cause::Cpu), none, None, ""),
+            (Phase::Serving, stalled, None, none, Some("disk_stalled"), unconfirmed),
+            (Phase::Serving, stalled, None, both, Some("disk_stalled"), unconfirmed),
+            (
+                Phase::Serving,
+                stalled,
+                Some(Cause::Frozen),
+                none,
+                Some("disk_stalled"),
+                "the file system is frozen",
+            ),
+            (Phase::Stopping, stalled, None, both, Some("stopping"), "the broker is stopping"),
+            (Phase::Serving, None, None, one, Some("damaged"), told),
+            (Phase::Serving, None, None, both, Some("damaged"), many),
+        ] {
+            let ailment = judge(phase, lasts, cause, damages.to_vec());
+            assert_eq!(ailment.as_ref().map(Ailment::name), name, "{ailment:?}");
+            let text = ailment.as_ref().map(Ailment::text).unwrap_or_default();
+            assert!(text.ends_with(words), "{text}");
+        }
+        let stalled = Ailment::CellStalled(Duration::from_secs(61));
+        assert_eq!(stalled.text(), "a cell has not come to its work for 61 s");
+    }
+}

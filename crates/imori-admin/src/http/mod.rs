@@ -1,0 +1,7 @@
+//! Responses that are produced while they are written, and which of them may contain names.
+
+mod names;
+mod gathered;
+
+pub(crate) use gathered::{gathered, rest_at};
+pub(crate) use names::{Names, names_without_login, note_names};

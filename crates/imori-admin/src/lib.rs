@@ -1,0 +1,16 @@
+//! Administration and monitoring of a broker over HTTP: two admin APIs, metrics, and the monitor.
+
+mod services;
+mod admin;
+mod v1;
+mod requests;
+mod operations;
+mod objects;
+mod monitor;
+mod metrics;
+mod health;
+mod http;
+mod milliseconds;
+mod limits;
+
+pub use services::services;

@@ -1,0 +1,66 @@
+//! Limits of the admin APIs, the monitor and the metrics, each with its unit and what happens beyond it.
+
+use std::time::Duration;
+
+/// Users and vhosts whose limits appear in `/metrics`. The admin API shows the others.
+pub(crate) const LIMITED_SERIES_MAX: usize = 100;
+
+/// Bytes of a request's body on the admin listener, as in RabbitMQ. More: it is refused.
+pub(crate) const ADMIN_BODY_BYTES_MAX: u64 = 10 * 1024 * 1024;
+
+/// Rows of a list produced at a time, about a kilobyte each. The rest follows when these are written and other
+/// requests had their turn.
+pub(crate) const HTTP_ROWS_AT_ONCE: usize = 256;
+
+/// Rows of a page on the admin listener, as in RabbitMQ. More: the request is refused.
+pub(crate) const ADMIN_PAGE_ROWS_MAX: usize = 500;
+
+/// Connections in a response of the monitor, about 600 bytes each. More: the response says so in its `limit`.
+pub(crate) const MONITOR_ROWS_MAX: usize = 10_000;
+
+/// Subscriptions in a response of the monitor, up to a kilobyte each. More are left out.
+pub(crate) const MONITOR_LISTED_MAX: usize = 10_000;
+
+/// Queues in a response of the monitor, about 200 bytes each. More: the response says so in its `limit`.
+pub(crate) const MONITOR_QUEUES_MAX: usize = 10_000;
+
+/// Queues with samples in `/metrics`: half of them hold the most messages, half moved the most. Even with the longest
+/// names a response stays below a mebibyte; other queues are shown on request.
+pub(crate) const METRICS_QUEUES_MAX: usize = 64;
+
+/// Interval at which the deletion of a vhost checks whether its connections have ended.
+pub(crate) const VHOST_LOOK_EVERY: Duration = Duration::from_millis(100);
+
+/// Number of those checks before the deletion gives up.
+pub(crate) const VHOST_LOOKS_MAX: usize = 100;
+
+/// Time between two samples of queue counters for rates. Shorter: rates of small numbers jump, and all queues are
+/// scanned needlessly.
+pub(crate) const RATES_EVERY: Duration = Duration::from_secs(5);
+
+/// Messages that an operator peeks at or takes in one request. More: the request is refused.
+pub(crate) const ADMIN_MESSAGES_MAX: usize = 1_000;
+
+/// Bytes of those messages' bodies after the first, which are in memory together. More: fewer messages are returned.
+pub(crate) const ADMIN_MESSAGES_BYTES_MAX: usize = 8 * 1024 * 1024;
+
+/// Interval at which a request waits for a page of a queue.
+pub(crate) const ADMIN_PAGE_LOOK_EVERY: Duration = Duration::from_millis(20);
+
+/// Number of those intervals before the request gives up.
+pub(crate) const ADMIN_PAGE_LOOKS_MAX: usize = 250;
+
+/// Messages that an operator's request moves in one turn of a cell, which bounds how long clients wait.
+pub(crate) const ADMIN_MOVES_A_TURN: usize = 64;
+
+/// Messages scanned by a dry run, which then reports that it stopped.
+pub(crate) const ADMIN_DRY_RUN_MESSAGES_MAX: usize = 100_000;
+
+/// Events written to a reader at a time.
+pub(crate) const EVENTS_AT_ONCE: usize = 64;
+
+/// Duration of an event stream: shorter than the life of an HTTP connection, so that it ends between two events.
+pub(crate) const EVENTS_LIFE_MAX: Duration = Duration::from_secs(50);
+
+/// Longest silence of an event stream; a write shows whether its reader is gone.
+pub(crate) const EVENTS_QUIET_MAX: Duration = Duration::from_secs(5);

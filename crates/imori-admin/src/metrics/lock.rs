@@ -1,0 +1,8 @@
+//! Locks of plain numbers, which a panic leaves usable.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// Locks a mutex, poisoned or not.
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,21 @@
+//! Metrics in Prometheus text format.
+//!
+//! A metric that RabbitMQ also has uses RabbitMQ's name, so that its dashboards work; all others start with `imori_`.
+//! The number of series is bounded: series per queue exist for the busiest queues only, and for all on request.
+
+mod page;
+mod detailed;
+mod limits_used;
+mod families;
+mod queues;
+mod sources;
+mod rates;
+mod exposition;
+mod process;
+mod lock;
+
+pub(crate) use detailed::detailed;
+pub(crate) use exposition::CONTENT;
+pub(crate) use page::page;
+pub(crate) use process::{CpuMeter, memory_bytes};
+pub(crate) use sources::{Metrics, node_name};

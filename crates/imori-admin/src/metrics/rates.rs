@@ -1,0 +1,87 @@
+//! Growth rates of queue counters.
+//!
+//! Two samples of all queues are kept, some seconds apart, and taken only on request. So a broker without monitoring
+//! has no cost, but the first request gets no rates.
+
+use std::collections::HashMap;
+use std::sync::Mutex;
+use std::time::Duration;
+
+use imori_core::activity::QueueActivity;
+use imori_core::id::QueueId;
+use imori_core::time::Time;
+use imori_server::broker::Broker;
+
+use super::lock::lock;
+use crate::limits::RATES_EVERY;
+
+/// The two latest samples.
+#[derive(Debug, Default)]
+pub(crate) struct Rates(Mutex<Samples>);
+
+#[derive(Debug, Default)]
+struct Samples {
+    taken: Option<Time>,
+    /// Time between the two samples.
+    stretch: Duration,
+    /// Queues with any activity so far.
+    queues: HashMap<QueueId, Sample>,
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+struct Sample {
+    now: QueueActivity,
+    before: QueueActivity,
+}
+
+impl Rates {
+    /// Takes a sample if the last one is old enough.
+    pub(crate) fn refresh(&self, broker: &Broker) {
+        let mut samples = lock(&self.0);
+        let now = broker.now();
+        if samples.taken.is_some_and(|taken| now.since(taken) < RATES_EVERY) {
+            return;
+        }
+        let mut queues = HashMap::new();
+        for key in broker.queue_ids() {
+            let Some(activity) = broker.with_queue(key, |queue| *queue.activity()) else { continue };
+            if activity != QueueActivity::default() {
+                let before = samples.queues.get(&key).map(|sample| sample.now).unwrap_or_default();
+                queues.insert(key, Sample { now: activity, before });
+            }
+        }
+        let stretch = samples.taken.map(|taken| now.since(taken)).unwrap_or_default();
+        *samples = Samples { taken: Some(now), stretch, queues };
+    }
+
+    /// Growth per second of a queue's counter between the last two samples; 0 without two samples.
+    pub(crate) fn of(&self, key: QueueId, count: impl Fn(&QueueActivity) -> u64) -> f64 {
+        lock(&self.0).rate(key, count)
+    }
+}
+
+impl Samples {
+    fn rate(&self, key: QueueId, count: impl Fn(&QueueActivity) -> u64) -> f64 {
+        let Some(sample) = self.queues.get(&key).filter(|_| !self.stretch.is_zero()) else { return 0.0 };
+        let grown = count(&sample.now).saturating_sub(count(&sample.before));
+        grown as f64 / self.stretch.as_secs_f64()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rate_is_told_from_two_samples() {
+        let key = QueueId { slot: 1, generation: 0 };
+        let activity = |published| QueueActivity { published, ..QueueActivity::default() };
+        let sample = Sample { now: activity(150), before: activity(100) };
+        let mut samples = Samples { queues: HashMap::from([(key, sample)]), ..Samples::default() };
+        assert_eq!(samples.rate(key, |of| of.published), 0.0, "one sample tells no rate");
+        samples.stretch = Duration::from_secs(10);
+        assert_eq!(samples.rate(key, |of| of.published), 5.0);
+        assert_eq!(samples.rate(key, |of| of.accepted), 0.0);
+        assert_eq!(samples.rate(QueueId { slot: 2, generation: 0 }, |of| of.published), 0.0);
+    }
+}

@@ -1,0 +1,186 @@
+//! The monitor's paths and their handlers.
+
+use std::sync::Arc;
+
+use axum::extract::{Query, State};
+use axum::http::StatusCode;
+use axum::http::header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, X_CONTENT_TYPE_OPTIONS};
+use axum::middleware::from_fn_with_state;
+use axum::response::{Html, IntoResponse, Response};
+use axum::routing::get;
+use axum::{Extension, Router};
+use imori_server::http::{Guarded, guard};
+use serde::Serialize;
+
+use super::connz::{self, Connz};
+use super::healthz::{self, Healthz};
+use super::monitor_state::{MonitorState, Path};
+use super::query::Parameters;
+use super::storez::{self, Storez};
+use super::subsz::{self, Subsz};
+use super::varz::Varz;
+use super::wording::timestamp;
+use crate::http::{Names, note_names};
+use crate::metrics;
+
+type Monitor = State<Arc<MonitorState>>;
+type Shown = Extension<Names>;
+type Pairs = Query<Vec<(String, String)>>;
+
+/// The monitor's routes. Methods other than GET and HEAD are refused.
+pub(crate) fn routes(state: Arc<MonitorState>) -> Router {
+    Router::new()
+        .route(Path::Root.text(), get(root))
+        .route(Path::Varz.text(), get(varz))
+        .route(Path::Connz.text(), get(connz))
+        .route(Path::Subsz.text(), get(subsz))
+        .route("/subscriptionsz", get(subsz))
+        .route(Path::Routez.text(), get(routez))
+        .route(Path::Healthz.text(), get(healthz))
+        .route(Path::Readyz.text(), get(readyz))
+        .route(Path::Livez.text(), get(livez))
+        .route(Path::Storez.text(), get(storez))
+        .route(Path::Metrics.text(), get(metrics))
+        .route("/metrics/detailed", get(detailed))
+        .layer(from_fn_with_state(state.broker.clone(), note_names))
+        .layer(from_fn_with_state(Guarded::new(&state.broker, 0), guard))
+        .with_state(state)
+}
+
+async fn root(State(state): Monitor) -> Response {
+    state.requests.count(Path::Root);
+    let policy = (CONTENT_SECURITY_POLICY, "default-src 'none'");
+    ([policy, (X_CONTENT_TYPE_OPTIONS, "nosniff")], Html(INDEX)).into_response()
+}
+
+async fn varz(State(state): Monitor) -> Response {
+    state.requests.count(Path::Varz);
+    json(&Varz::of(&state))
+}
+
+async fn connz(State(state): Monitor, Extension(names): Shown, Query(pairs): Pairs) -> Response {
+    state.requests.count(Path::Connz);
+    match connz::ConnzQuery::read(&Parameters(pairs)) {
+        Ok(query) => json(&Connz::of(&state, &query, names)),
+        Err(reason) => refuse(reason),
+    }
+}
+
+async fn subsz(State(state): Monitor, Extension(names): Shown, Query(pairs): Pairs) -> Response {
+    state.requests.count(Path::Subsz);
+    match subsz::SubszQuery::read(&Parameters(pairs)) {
+        Ok(query) => json(&Subsz::of(&state, &query, names)),
+        Err(reason) => refuse(reason),
+    }
+}
+
+/// Routes to other brokers. There are none, but exporters ask.
+#[derive(Debug, Serialize)]
+struct Routez<'a> {
+    server_id: &'a str,
+    server_name: &'a str,
+    now: String,
+    num_routes: usize,
+    routes: [(); 0],
+}
+
+async fn routez(State(state): Monitor) -> Response {
+    state.requests.count(Path::Routez);
+    json(&Routez {
+        server_id: state.broker.server_id(),
+        server_name: &state.broker.settings().config().nats.server_name,
+        now: timestamp(state.broker.now()),
+        num_routes: 0,
+        routes: [],
+    })
+}
+
+async fn healthz(state: Monitor, names: Shown, pairs: Pairs) -> Response {
+    state.requests.count(Path::Healthz);
+    readiness(state, names, pairs)
+}
+
+async fn readyz(state: Monitor, names: Shown, pairs: Pairs) -> Response {
+    state.requests.count(Path::Readyz);
+    readiness(state, names, pairs)
+}
+
+async fn livez(State(state): Monitor) -> Response {
+    state.requests.count(Path::Livez);
+    let (status, health) = Healthz::of_life(&state);
+    answer(status, serde_json::to_vec(&health))
+}
+
+fn readiness(State(state): Monitor, Extension(names): Shown, Query(pairs): Pairs) -> Response {
+    let query = match healthz::HealthzQuery::read(&Parameters(pairs)) {
+        Ok(query) => query,
+        Err(reason) => return refuse(reason),
+    };
+    let (status, health) = Healthz::of(&state, query, names);
+    // On one line, because probes compare it as text.
+    answer(status, serde_json::to_vec(&health))
+}
+
+async fn storez(State(state): Monitor, Extension(names): Shown, Query(pairs): Pairs) -> Response {
+    state.requests.count(Path::Storez);
+    match storez::StorezQuery::read(&Parameters(pairs)) {
+        Ok(query) => json(&Storez::of(&state, &query, state.metrics.confirmed().await, names)),
+        Err(reason) => refuse(reason),
+    }
+}
+
+async fn metrics(State(state): Monitor, Extension(names): Shown) -> Response {
+    state.requests.count(Path::Metrics);
+    exposition(metrics::page(&state.metrics, names).await)
+}
+
+async fn detailed(State(state): Monitor, Extension(names): Shown, Query(pairs): Pairs) -> Response {
+    state.requests.count(Path::Metrics);
+    exposition(metrics::detailed(&state.metrics, &pairs, names))
+}
+
+fn exposition(body: impl IntoResponse) -> Response {
+    let headers =
+        [(CONTENT_TYPE, metrics::CONTENT), (CACHE_CONTROL, "no-store"), (X_CONTENT_TYPE_OPTIONS, "nosniff")];
+    (headers, body).into_response()
+}
+
+fn json(value: &impl Serialize) -> Response {
+    answer(StatusCode::OK, serde_json::to_vec_pretty(value))
+}
+
+fn answer(status: StatusCode, body: serde_json::Result<Vec<u8>>) -> Response {
+    match body {
+        Ok(body) => {
+            let headers = [
+                (CONTENT_TYPE, "application/json"),
+                (CACHE_CONTROL, "no-store"),
+                (X_CONTENT_TYPE_OPTIONS, "nosniff"),
+            ];
+            (status, headers, body).into_response()
+        }
+        Err(_) => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
+    }
+}
+
+fn refuse(reason: String) -> Response {
+    (StatusCode::BAD_REQUEST, [(X_CONTENT_TYPE_OPTIONS, "nosniff")], reason).into_response()
+}
+
+const INDEX: &str = "\
+<!DOCTYPE html>
+<html lang=\"en\">
+<head><meta charset=\"utf-8\"><title>Imori</title></head>
+<body>
+<h1>Imori</h1>
+<ul>
+<li><a href=\"varz\">The broker</a></li>
+<li><a href=\"connz\">Connections</a>, <a href=\"connz?subs=1\">with what they read</a></li>
+<li><a href=\"subsz\">Subscriptions</a>, <a href=\"subsz?subs=1\">each</a></li>
+<li><a href=\"storez\">The store</a></li>
+<li><a href=\"readyz\">Ready</a>, <a href=\"livez\">alive</a></li>
+<li><a href=\"metrics\">Numbers for Prometheus</a></li>
+</ul>
+</body>
+</html>
+";

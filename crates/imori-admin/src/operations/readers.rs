@@ -1,0 +1,119 @@
+//! Sessions and consumers of connections, and closing a consumer for an operator.
+
+use imori_core::authorize::Identity;
+use imori_core::id::{ConnectionId, QueueId, Reader, ReaderId, VhostId};
+use imori_core::outbound::{SessionInspection, Source};
+use imori_server::broker::Broker;
+use tracing::info;
+
+use super::connections::{connection_ids, find_own_connection, name};
+use crate::http::rest_at;
+use crate::objects::operation_error::OperationError;
+
+/// A session of a connection.
+#[derive(Debug, Clone)]
+pub(crate) struct SessionFacts {
+    pub(crate) connection: String,
+    pub(crate) user: String,
+    pub(crate) vhost: Option<String>,
+    pub(crate) session: SessionInspection,
+}
+
+/// The sessions that clients opened: the user's own, or all if the user may monitor.
+pub(crate) async fn session_facts(broker: &Broker, identity: &Identity) -> Vec<SessionFacts> {
+    let mut all = Vec::new();
+    for (index, id) in connection_ids(broker, identity).into_iter().enumerate() {
+        let of_connection = broker.with_connection(id, |connection| {
+            let facts = connection.facts();
+            let sessions: Vec<_> = connection.outbound().open_sessions().collect();
+            (name(connection), facts.user.clone(), facts.vhost, sessions)
+        });
+        let Some((connection, user, vhost, sessions)) = of_connection else { continue };
+        let vhost = vhost.map(|vhost| broker.vhost_name(vhost));
+        all.extend(sessions.into_iter().map(|session| SessionFacts {
+            connection: connection.clone(),
+            user: user.clone(),
+            vhost: vhost.clone(),
+            session,
+        }));
+        rest_at(index).await;
+    }
+    all
+}
+
+/// A consumer of a queue.
+#[derive(Debug, Clone)]
+pub(crate) struct ConsumerFacts {
+    pub(crate) connection: String,
+    pub(crate) user: String,
+    pub(crate) queue: String,
+    pub(crate) vhost: String,
+    pub(crate) session: u16,
+    pub(crate) settles: bool,
+    id: ReaderId,
+}
+
+impl ConsumerFacts {
+    /// The consumer's id within its connection.
+    pub(crate) fn shown_id(&self) -> String {
+        shown(self.id)
+    }
+}
+
+fn shown(id: ReaderId) -> String {
+    format!("{}-{}", id.slot, id.generation)
+}
+
+/// The consumers of clients: the user's own, or all if the user may monitor.
+pub(crate) async fn consumer_facts(broker: &Broker, identity: &Identity) -> Vec<ConsumerFacts> {
+    let mut all = Vec::new();
+    for (index, connection) in connection_ids(broker, identity).into_iter().enumerate() {
+        for (id, queue, session, settles) in consumers_of(broker, connection) {
+            let found = broker.with_queue(queue, |queue| (queue.name().to_string(), queue.vhost()));
+            let client = broker.with_connection(connection, |connection| {
+                (name(connection), connection.facts().user.clone())
+            });
+            let (Some((queue, vhost)), Some((connection, user))) = (found, client) else { continue };
+            let vhost: VhostId = vhost;
+            let vhost = broker.vhost_name(vhost);
+            all.push(ConsumerFacts { connection, user, queue, vhost, session, settles, id });
+        }
+        rest_at(index).await;
+    }
+    all
+}
+
+fn consumers_of(broker: &Broker, id: ConnectionId) -> Vec<(ReaderId, QueueId, u16, bool)> {
+    let readers = broker.with_connection(id, |connection| {
+        let readers = connection.outbound().readers().filter_map(|(id, spec)| match spec.source {
+            Source::Queue(queue) => Some((id, queue, spec.session.0, spec.settles)),
+            Source::Live(_) => None,
+        });
+        readers.collect::<Vec<_>>()
+    });
+    readers.unwrap_or_default()
+}
+
+/// Closes a consumer, named by its connection and its id there.
+///
+/// # Errors
+/// There is no such consumer, it is another user's, or the broker has stopped.
+pub(crate) async fn close_consumer(
+    broker: &Broker,
+    identity: &Identity,
+    connection: &str,
+    id: &str,
+    reason: &str,
+) -> Result<(), OperationError> {
+    let missing = || OperationError::Missing("consumer", id.to_owned());
+    let found = find_own_connection(broker, identity, connection).await?;
+    let mut consumers = consumers_of(broker, found).into_iter();
+    let (reader, queue, ..) = consumers.find(|(reader, ..)| shown(*reader) == id).ok_or_else(missing)?;
+    info!(connection, consumer = id, user = %identity.user, %reason, "an operator ends a consumer");
+    let reader = Reader { connection: found, id: reader };
+    match broker.end_consumer(reader, queue).await {
+        Some(true) => Ok(()),
+        Some(false) => Err(missing()),
+        None => Err(OperationError::Ended),
+    }
+}

@@ -1,0 +1,31 @@
+//! The state that the handlers of the admin listener share.
+
+use std::sync::Arc;
+use std::thread::available_parallelism;
+
+use imori_core::time::Time;
+use imori_server::broker::Broker;
+
+use crate::metrics::{Metrics, node_name};
+
+/// A broker and the facts about it that the admin listener shows.
+pub(crate) struct AdminState {
+    pub(crate) broker: Broker,
+    /// The broker's name, in the form of a RabbitMQ node name.
+    pub(crate) node: String,
+    pub(crate) cores: usize,
+    pub(crate) started: Time,
+    pub(crate) metrics: Arc<Metrics>,
+}
+
+impl AdminState {
+    pub(crate) fn new(broker: &Broker, metrics: Arc<Metrics>) -> AdminState {
+        AdminState {
+            broker: broker.clone(),
+            node: node_name(broker),
+            cores: available_parallelism().map_or(1, usize::from),
+            started: broker.now(),
+            metrics,
+        }
+    }
+}

@@ -1,0 +1,71 @@
+//! Logs users in to the admin listener and gives each request its user's identity.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use axum::extract::{Request, State};
+use axum::http::StatusCode;
+use axum::http::header::AUTHORIZATION;
+use axum::middleware::Next;
+use axum::response::{IntoResponse as _, Response};
+use imori_core::authorize::{Identity, Rights, Tag};
+use imori_core::login::Verdict;
+use imori_core::name::Name;
+use imori_server::http::HttpLogin;
+
+use super::admin_state::AdminState;
+use super::answer::Answer;
+use super::endpoint::Login as LoginNeed;
+use crate::http::{Names, names_without_login};
+
+/// The login that each path needs; a path that is not listed needs one from every client.
+type Logins = HashMap<String, LoginNeed>;
+
+/// Passes a request on with its user's [`Identity`] and [`Names`] as extensions, or refuses it.
+pub(crate) async fn log_in(
+    State((state, logins)): State<(Arc<AdminState>, Arc<Logins>)>,
+    mut request: Request,
+    next: Next,
+) -> Response {
+    let need = logins.get(request.uri().path()).copied().unwrap_or(LoginNeed::Needed);
+    let is_anonymous = !request.headers().contains_key(AUTHORIZATION);
+    match need {
+        LoginNeed::NotNeeded if is_anonymous => return next.run(request).await,
+        LoginNeed::NeededFromElsewhere if is_anonymous && state.broker.is_from_here(&request) => {
+            let names = names_without_login(&state.broker, &request);
+            request.extensions_mut().insert(names);
+            request.extensions_mut().insert(scraper());
+            return next.run(request).await;
+        }
+        LoginNeed::Needed | LoginNeed::NeededFromElsewhere | LoginNeed::NotNeeded => {}
+    }
+    let Some(login) = HttpLogin::of(&state.broker, &request) else {
+        return Answer::not_authorized().into_response();
+    };
+    let source = login.source();
+    let verdict = login.decide(&state.broker).await;
+    request.extensions_mut().insert(Names(true));
+    match verdict {
+        Verdict::Granted(identity) => {
+            let user = identity.user.clone();
+            request.extensions_mut().insert(identity);
+            let asked = (request.method().clone(), request.uri().path().to_owned());
+            let response = next.run(request).await;
+            let (is_read, status) = (asked.0.is_safe(), response.status());
+            if !is_read || status == StatusCode::UNAUTHORIZED || status == StatusCode::FORBIDDEN {
+                let asked = (asked.0.as_str(), asked.1.as_str());
+                state.broker.note_http_request(source, &user, asked, status.as_u16());
+            }
+            response
+        }
+        Verdict::Refused => Answer::not_authorized().into_response(),
+        Verdict::Busy => Answer::busy().into_response(),
+    }
+}
+
+/// The identity of a client on this machine that reads metrics without a login; it may do nothing else.
+fn scraper() -> Identity {
+    let user = Name::from("");
+    let rights = Rights::new(&user, [Tag::Monitoring].into_iter().collect(), []);
+    rights.map_or_else(|_| Identity::nobody(), |rights| Identity { user, rights: Arc::new(rights) })
+}

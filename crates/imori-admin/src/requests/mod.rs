@@ -1,0 +1,9 @@
+//! The parts that operators' HTTP requests share: login, endpoint table, operator, body, lists and other answers.
+
+pub(crate) mod login;
+pub(crate) mod endpoint;
+pub(crate) mod operator;
+pub(crate) mod body;
+pub(crate) mod list;
+pub(crate) mod answer;
+pub(crate) mod admin_state;

@@ -1,0 +1,85 @@
+//! The OpenAPI document of `/v1`: its general part, and the refusals that all paths share.
+
+use utoipa::OpenApi as _;
+use utoipa::openapi::path::Operation;
+use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityRequirement, SecurityScheme};
+use utoipa::openapi::{ComponentsBuilder, Content, OpenApi, PathItem, Ref, RefOr, Response};
+
+use super::problem::{PROBLEM_TYPE, Problem};
+
+/// The general part.
+#[derive(utoipa::OpenApi)]
+#[openapi(
+    info(
+        title = "Imori",
+        description = "The admin API of the Imori message broker. Each path requires a login: a user and a password, \
+            or a token.",
+        license(name = "Apache-2.0")
+    ),
+    components(schemas(Problem)),
+    tags(
+        (name = "broker", description = "The broker as a whole."),
+        (name = "vhosts", description = "Namespaces with their own exchanges, queues and rights."),
+        (name = "users", description = "Users, their rights and tokens."),
+        (name = "exchanges", description = "Exchanges and bindings."),
+        (name = "queues", description = "Queues."),
+        (name = "messages", description = "Messages of queues."),
+        (name = "connections", description = "Connections, sessions and consumers."),
+        (name = "policies", description = "Settings given to queues and exchanges by their names."),
+        (name = "config", description = "The configuration in force, and its reload."),
+    )
+)]
+struct Head;
+
+/// Status, name and meaning of each refusal.
+const REFUSALS: [(&str, &str, &str); 8] = [
+    ("400", "BadRequest", "the request contradicts itself or cannot be read"),
+    ("401", "Unauthorized", "there was no login, or it was refused"),
+    ("403", "Forbidden", "the user lacks the right"),
+    ("404", "NotFound", "there is no such object, or the user may not see it"),
+    ("409", "Conflict", "the request conflicts with the present state"),
+    ("413", "TooLarge", "the body is too large"),
+    ("421", "OtherHost", "the request names another host"),
+    ("503", "Unavailable", "the broker cannot do it now"),
+];
+
+/// The document without paths.
+pub(super) fn head() -> OpenApi {
+    let mut document = Head::openapi();
+    document.info.version = String::from(env!("CARGO_PKG_VERSION"));
+    let mut components = document.components.take().unwrap_or_else(|| ComponentsBuilder::new().build());
+    let scheme = |scheme| SecurityScheme::Http(Http::new(scheme));
+    components.add_security_scheme("password", scheme(HttpAuthScheme::Basic));
+    components.add_security_scheme("token", scheme(HttpAuthScheme::Bearer));
+    for (_, name, description) in REFUSALS {
+        let problem = Content::new(Some(Ref::from_schema_name("Problem")));
+        let mut response = Response::new(description);
+        response.content.insert(PROBLEM_TYPE.to_owned(), problem.into());
+        components.responses.insert(name.to_owned(), response.into());
+    }
+    document.components = Some(components);
+    let none: [String; 0] = [];
+    document.security = Some(vec![
+        SecurityRequirement::new("password", none.clone()),
+        SecurityRequirement::new("token", none),
+    ]);
+    document
+}
+
+/// Adds the refusals to each operation of each path.
+pub(super) fn with_refusals(mut document: OpenApi) -> OpenApi {
+    for item in document.paths.paths.values_mut() {
+        for operation in operations(item) {
+            for (status, name, _) in REFUSALS {
+                let refusal = Ref::from_response_name(name);
+                operation.responses.responses.entry(status.to_owned()).or_insert(RefOr::Ref(refusal));
+            }
+        }
+    }
+    document
+}
+
+fn operations(item: &mut PathItem) -> impl Iterator<Item = &mut Operation> {
+    let PathItem { get, put, post, delete, .. } = item;
+    [get, put, post, delete].into_iter().flatten()
+}

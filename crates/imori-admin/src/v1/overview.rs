@@ -1,0 +1,145 @@
+//! `/v1/overview` and `/v1/stalls`: the broker as a whole.
+
+use imori_core::world::Counter;
+use imori_server::stall::{LateWork, Stall as Seen, Step};
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::request::Answered;
+use crate::metrics::memory_bytes;
+use crate::milliseconds::{millis, since_epoch};
+use crate::operations::vhosts::{ObjectTotals, Totals};
+use crate::requests::answer::Answer;
+use crate::requests::operator::Operator;
+
+/// The broker, with totals over the vhosts that you may see.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct Overview {
+    product: &'static str,
+    version: &'static str,
+    /// Milliseconds since the broker started.
+    uptime_ms: u64,
+    connections: usize,
+    sessions: usize,
+    /// Number of consumers and subscriptions.
+    readers: usize,
+    vhosts: usize,
+    exchanges: usize,
+    queues: usize,
+    /// Number of ready messages in queues.
+    ready: usize,
+    /// Number of unsettled deliveries.
+    unsettled: usize,
+    /// Number of messages published since the start.
+    published: u64,
+    memory_bytes: Option<u64>,
+    /// Publishers wait for memory.
+    memory_alarm: bool,
+    disk_free_bytes: Option<u64>,
+    /// Publishers wait for disk space.
+    disk_alarm: bool,
+    listeners: Vec<Listener>,
+}
+
+/// An address that the broker listens on.
+#[derive(Debug, Serialize, ToSchema)]
+struct Listener {
+    name: String,
+    address: String,
+    tls: bool,
+}
+
+/// Shows the broker as a whole.
+#[utoipa::path(get, path = "/v1/overview", tag = "broker", responses((status = 200, body = Overview)))]
+pub(super) async fn show(operator: Operator) -> Answered<Overview> {
+    let (vhosts, broker) = (operator.vhost_ids()?, operator.broker());
+    let Totals { ready, unsettled } = Totals::of(broker, &vhosts).await;
+    let objects = ObjectTotals::of(broker, &operator.identity, &vhosts).await;
+    let (memory, journal) = (broker.memory_figures(), broker.journal_figures());
+    Ok(Answer::of(Overview {
+        product: "Imori",
+        version: env!("CARGO_PKG_VERSION"),
+        uptime_ms: millis(broker.now().since(operator.state.started)),
+        connections: objects.connections,
+        sessions: objects.sessions,
+        readers: objects.readers,
+        vhosts: vhosts.len(),
+        exchanges: objects.exchanges,
+        queues: objects.queues,
+        ready,
+        unsettled,
+        published: broker.counted(Counter::Published),
+        memory_bytes: memory_bytes(),
+        memory_alarm: memory.is_alarmed,
+        disk_free_bytes: journal.free_bytes,
+        disk_alarm: journal.is_room_scarce,
+        listeners: broker
+            .settings()
+            .listeners()
+            .iter()
+            .map(|listener| Listener {
+                name: listener.name.to_string(),
+                address: listener.address.to_string(),
+                tls: listener.name.is_tls,
+            })
+            .collect(),
+    }))
+}
+
+/// A period in which a part of the broker was late, with its cause.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct Stall {
+    /// The late part: `flush` for a write or sync of the journal, `cell` for a thread that serves clients.
+    what: &'static str,
+    /// The number of the late cell.
+    cell: Option<u16>,
+    /// Start time, in milliseconds since the UNIX epoch.
+    began: u64,
+    /// Duration in milliseconds, up to now if the stall is not over.
+    lasted_ms: u64,
+    over: bool,
+    /// `device`, `frozen`, `busy_device`, `cpu`, `work`, `thread` or `unknown`.
+    cause: &'static str,
+    /// The cause in words.
+    text: &'static str,
+    /// The step of the flush at the last sample: `write` or `sync`.
+    step: Option<&'static str>,
+    /// Bytes waiting for the disk.
+    queued_bytes: usize,
+    /// Number of records written but not synced.
+    unsynced_records: u64,
+}
+
+impl Stall {
+    /// Converts a stall to its form in this API.
+    pub(super) fn of(stall: &Seen) -> Stall {
+        let (what, cell) = match stall.what {
+            LateWork::Flush => ("flush", None),
+            LateWork::Cell(id) => ("cell", Some(id)),
+        };
+        Stall {
+            what,
+            cell,
+            began: since_epoch(stall.began),
+            lasted_ms: millis(stall.lasted),
+            over: stall.is_over,
+            cause: stall.cause.label(),
+            text: stall.cause.text(),
+            step: stall.step.map(Step::text),
+            queued_bytes: stall.queued_bytes,
+            unsynced_records: stall.unsynced,
+        }
+    }
+}
+
+/// The latest stalls, oldest first.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct Stalls {
+    items: Vec<Stall>,
+}
+
+/// Lists the latest stalls of the broker, with their causes as far as known.
+#[utoipa::path(get, path = "/v1/stalls", tag = "broker", responses((status = 200, body = Stalls)))]
+pub(super) async fn stalls(operator: Operator) -> Answered<Stalls> {
+    Ok(Answer::of(Stalls { items: operator.broker().stalls().iter().map(Stall::of).collect() }))
+}

@@ -1,0 +1,145 @@
+//! The endpoints of `/v1` with the tag and right that each needs, and the document that describes them.
+
+use std::sync::Arc;
+
+use axum::http::Method;
+use axum::http::header::CONTENT_TYPE;
+use imori_core::authorize::Action;
+use utoipa::openapi::{OpenApi, PathItem};
+use utoipa_axum::router::{OpenApiRouter, UtoipaMethodRouter};
+use utoipa_axum::routes;
+
+use super::document::{head, with_refusals};
+use super::{
+    config, connections, definitions, events, exchanges, links, messages, overview, policies, queues, users,
+    vhosts,
+};
+use crate::requests::admin_state::AdminState;
+use crate::requests::endpoint::{Endpoint, Login, Right};
+
+type Described = UtoipaMethodRouter<Arc<AdminState>>;
+
+/// The table of `/v1`.
+fn table() -> Vec<(Action, Right, Described)> {
+    use Action::{Administer, Manage, Monitor, SetPolicy};
+    use Right::{Bind, Configure, EndsOwn, Move, Nothing, Read, Shown, ShownOwn, Vhost, Write};
+    vec![
+        (Manage, Shown, routes!(overview::show)),
+        (Monitor, Nothing, routes!(overview::stalls)),
+        (Administer, Nothing, routes!(config::show)),
+        (Administer, Nothing, routes!(config::reload_all)),
+        (Administer, Nothing, routes!(definitions::recover)),
+        (Monitor, Nothing, routes!(events::follow)),
+        (Manage, Nothing, routes!(users::whoami)),
+        (Manage, Shown, routes!(vhosts::list)),
+        (Manage, Vhost, routes!(vhosts::show)),
+        (Administer, Nothing, routes!(vhosts::put)),
+        (Administer, Nothing, routes!(vhosts::delete)),
+        (Manage, Vhost, routes!(vhosts::show_limits)),
+        (Administer, Nothing, routes!(vhosts::put_limits)),
+        (Administer, Nothing, routes!(users::list)),
+        (Administer, Nothing, routes!(users::show)),
+        (Administer, Nothing, routes!(users::put)),
+        (Administer, Nothing, routes!(users::delete)),
+        (Administer, Nothing, routes!(users::make_token)),
+        (Administer, Nothing, routes!(users::delete_tokens)),
+        (Administer, Nothing, routes!(users::show_limits)),
+        (Administer, Nothing, routes!(users::put_limits)),
+        (Administer, Nothing, routes!(users::put_permission)),
+        (Administer, Nothing, routes!(users::delete_permission)),
+        (Manage, Vhost, routes!(policies::list)),
+        (Manage, Vhost, routes!(policies::show)),
+        (SetPolicy, Vhost, routes!(policies::put)),
+        (SetPolicy, Vhost, routes!(policies::delete)),
+        (Manage, Shown, routes!(exchanges::list_all)),
+        (Manage, Vhost, routes!(exchanges::list)),
+        (Manage, Vhost, routes!(exchanges::show)),
+        (Manage, Configure, routes!(exchanges::put)),
+        (Manage, Configure, routes!(exchanges::delete)),
+        (Manage, Write, routes!(messages::publish_to_exchange)),
+        (Manage, Vhost, routes!(exchanges::bindings)),
+        (Manage, Bind, routes!(exchanges::bind)),
+        (Manage, Bind, routes!(exchanges::unbind)),
+        (Manage, Shown, routes!(queues::list_all)),
+        (Manage, Vhost, routes!(queues::list)),
+        (Manage, Vhost, routes!(queues::show)),
+        (Manage, Configure, routes!(queues::put)),
+        (Manage, Configure, routes!(queues::delete)),
+        (Manage, Read, routes!(queues::purge)),
+        (Manage, Read, routes!(messages::peek)),
+        (Manage, Read, routes!(messages::take)),
+        (Manage, Write, routes!(messages::publish_to_queue)),
+        (Manage, Move, routes!(messages::relocate)),
+        (Manage, Move, routes!(messages::retry)),
+        (Manage, ShownOwn, routes!(connections::list)),
+        (Manage, ShownOwn, routes!(connections::show)),
+        (Manage, EndsOwn, routes!(connections::close)),
+        (Manage, ShownOwn, routes!(links::sessions)),
+        (Manage, ShownOwn, routes!(connections::sessions)),
+        (Manage, ShownOwn, routes!(connections::consumers)),
+        (Manage, EndsOwn, routes!(connections::end_consumer)),
+    ]
+}
+
+/// The endpoints of the table, and the endpoint of the document that describes them.
+pub(crate) fn endpoints() -> Vec<Endpoint> {
+    let text: Arc<str> = text_of(described()).into();
+    let answer = move || {
+        let text = text.to_string();
+        async move { ([(CONTENT_TYPE, "application/json")], text) }
+    };
+    let document = (Login::Needed, Action::Manage, Right::Nothing);
+    let mut endpoints = vec![Endpoint::new(Method::GET, "/v1/openapi.json", document, answer)];
+    for (action, right, (_, paths, answers)) in table() {
+        for (path, item) in paths.paths {
+            let method = method_of(&item);
+            endpoints.push(Endpoint::described(method, path, (action, right), answers.clone()));
+        }
+    }
+    endpoints
+}
+
+/// The method of a described path; each row of the table has exactly one.
+fn method_of(item: &PathItem) -> Method {
+    let methods = [
+        (Method::GET, &item.get),
+        (Method::PUT, &item.put),
+        (Method::POST, &item.post),
+        (Method::DELETE, &item.delete),
+    ];
+    let described = methods.into_iter().find(|(_, operation)| operation.is_some());
+    described.map_or(Method::GET, |(method, _)| method)
+}
+
+/// The text of the OpenAPI document, with the refusals.
+fn text_of(document: OpenApi) -> String {
+    with_refusals(document).to_pretty_json().unwrap_or_default()
+}
+
+fn described() -> OpenApi {
+    let router = OpenApiRouter::<Arc<AdminState>>::with_openapi(head());
+    let described = table().into_iter().map(|(_, _, described)| described);
+    described.fold(router, OpenApiRouter::routes).into_openapi()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+    use std::{env, fs};
+
+    use super::*;
+
+    #[test]
+    fn the_openapi_document_is_that_of_this_version() {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/openapi.json");
+        let expected = format!("{}\n", text_of(described()));
+        if env::var_os("IMORI_BLESS").is_some() {
+            fs::write(&path, &expected).unwrap();
+        }
+        let written = fs::read_to_string(path).unwrap_or_default();
+        assert!(
+            written == expected,
+            "the file is stale; run `IMORI_BLESS=1 cargo test -p imori-admin --lib openapi`"
+        );
+    }
+}

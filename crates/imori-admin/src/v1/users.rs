@@ -1,0 +1,304 @@
+//! `/v1/users`: users, their permissions, tokens and limits.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use axum::http::StatusCode;
+use imori_server::access::{
+    AccessError, Permission as Granted, TopicPermission as GrantedKeys, User as Known,
+};
+use imori_server::broker::Broker;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use super::problem::Problem;
+use super::request::{Answered, Input, Names, Page, PageQuery, Params, page};
+use crate::objects::change::change;
+use crate::objects::operation_error::OperationError;
+use crate::operations::limits::{LimitState, Limited, Limits, set_limits};
+use crate::operations::users::{check_nkeys, delete_tokens as revoke_tokens, make_token as new_token};
+use crate::requests::answer::Answer;
+use crate::requests::operator::Operator;
+
+/// A user, without secrets.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+pub(super) struct User {
+    name: String,
+    /// `administrator`, `monitoring`, `policymaker` and `management` give rights to this API.
+    tags: Vec<String>,
+    /// The user can log in with a password.
+    has_password: bool,
+    /// SASL SCRAM-SHA-256 keys of the password exist too.
+    has_scram_keys: bool,
+    /// Number of login tokens.
+    tokens: usize,
+    /// Public NATS keys.
+    nkeys: Vec<String>,
+    /// The name that a client certificate must have, if it is not the user's own name.
+    certificate: Option<String>,
+    /// The vhost of clients whose protocol names none.
+    vhost: Option<String>,
+    /// Limits by name, such as `max-connections` and `max-channels`.
+    limits: BTreeMap<String, i64>,
+    /// The user's permissions, by vhost.
+    permissions: BTreeMap<String, Permission>,
+}
+
+/// A user's permission in a vhost: regular expressions that match names of queues and exchanges.
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Permission {
+    /// Names that the user may declare and delete.
+    configure: String,
+    /// Names that the user may publish to.
+    write: String,
+    /// Names that the user may read.
+    read: String,
+    /// Regular expressions that match routing keys, by topic exchange.
+    #[serde(default)]
+    topics: BTreeMap<String, TopicPermission>,
+}
+
+/// Regular expressions that match routing keys of a topic exchange.
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct TopicPermission {
+    write: String,
+    read: String,
+}
+
+impl User {
+    fn of(broker: &Broker, name: &str) -> Option<User> {
+        let objects = broker.access().objects();
+        let user = Arc::clone(objects.users.get(name)?);
+        let permissions = objects.permissions_of(name).map(|(vhost, permission)| {
+            let topics = objects.topic_permissions_of(name, vhost).map(|(exchange, topic)| {
+                let GrantedKeys { write, read } = topic.clone();
+                (exchange.clone(), TopicPermission { write, read })
+            });
+            let Granted { configure, write, read, .. } = (**permission).clone();
+            (vhost.clone(), Permission { configure, write, read, topics: topics.collect() })
+        });
+        Some(User {
+            name: name.to_owned(),
+            tags: user.tags.clone(),
+            has_password: user.password.is_some(),
+            has_scram_keys: user.password.as_ref().is_some_and(|password| password.scram().is_some()),
+            tokens: user.tokens.len(),
+            nkeys: user.nkeys.clone(),
+            certificate: user.certificate.clone(),
+            vhost: user.vhost.clone(),
+            limits: user.limits.clone(),
+            permissions: permissions.collect(),
+        })
+    }
+}
+
+/// Lists the users.
+#[utoipa::path(
+    get, path = "/v1/users", tag = "users",
+    params(PageQuery),
+    responses((status = 200, body = Page<User>)),
+)]
+pub(super) async fn list(operator: Operator, Params(query): Params<PageQuery>) -> Answered<Page<User>> {
+    let names: Vec<String> = operator.broker().access().objects().users.into_keys().collect();
+    page(query, names, |name| Some(name.clone()), |name| User::of(operator.broker(), name)).await
+}
+
+/// One user.
+#[utoipa::path(
+    get, path = "/v1/users/{user}", tag = "users",
+    params(("user" = String, Path)),
+    responses((status = 200, body = User)),
+)]
+pub(super) async fn show(operator: Operator, Names(user): Names<String>) -> Answered<User> {
+    Ok(Answer::of(User::of(operator.broker(), &user).ok_or(OperationError::Missing("user", user))?))
+}
+
+/// The properties of a user. An absent property stays as it is.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct NewUser {
+    /// The new password; an empty one removes the password.
+    #[serde(default)]
+    password: Option<String>,
+    #[serde(default)]
+    tags: Option<Vec<String>>,
+    #[serde(default)]
+    nkeys: Option<Vec<String>>,
+    #[serde(default)]
+    certificate: Option<String>,
+    #[serde(default)]
+    vhost: Option<String>,
+}
+
+/// Creates or changes a user.
+#[utoipa::path(
+    put, path = "/v1/users/{user}", tag = "users",
+    params(("user" = String, Path)),
+    request_body = NewUser,
+    responses((status = 201, description = "it is made"), (status = 204, description = "it is changed")),
+)]
+pub(super) async fn put(
+    operator: Operator,
+    Names(user): Names<String>,
+    Input(new): Input<NewUser>,
+) -> Result<Answer, Problem> {
+    let is_new = change(operator.broker(), move |draft| {
+        let known = draft.objects.users.get(&user).map(|user| (**user).clone()).unwrap_or_default();
+        let password = match new.password.as_deref() {
+            None => known.password,
+            Some("") => None,
+            Some(text) => Some(draft.hash(text)?),
+        };
+        check_nkeys(new.nkeys.as_deref().unwrap_or_default())?;
+        let changed = Known {
+            password,
+            tags: new.tags.unwrap_or(known.tags),
+            nkeys: new.nkeys.unwrap_or(known.nkeys),
+            certificate: new.certificate.or(known.certificate),
+            vhost: new.vhost.or(known.vhost),
+            ..known
+        };
+        draft.put_user(&user, changed)
+    });
+    Ok(Answer::put(is_new.await?))
+}
+
+/// Deletes a user and ends the user's connections.
+#[utoipa::path(
+    delete, path = "/v1/users/{user}", tag = "users",
+    params(("user" = String, Path)),
+    responses((status = 204, description = "it is deleted")),
+)]
+pub(super) async fn delete(operator: Operator, Names(user): Names<String>) -> Result<Answer, Problem> {
+    change(operator.broker(), move |draft| draft.delete_user(&user)).await?;
+    Ok(Answer::done())
+}
+
+/// A token; no later answer shows it again.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct NewToken {
+    token: String,
+}
+
+/// Creates a token for a user.
+#[utoipa::path(
+    post, path = "/v1/users/{user}/tokens", tag = "users",
+    params(("user" = String, Path)),
+    responses((status = 201, body = NewToken)),
+)]
+pub(super) async fn make_token(operator: Operator, Names(user): Names<String>) -> Answered<NewToken> {
+    let token = new_token(operator.broker(), user).await?;
+    Ok(Answer::of(NewToken { token }).with_status(StatusCode::CREATED))
+}
+
+/// Deletes all tokens of a user.
+#[utoipa::path(
+    delete, path = "/v1/users/{user}/tokens", tag = "users",
+    params(("user" = String, Path)),
+    responses((status = 204, description = "they are gone")),
+)]
+pub(super) async fn delete_tokens(operator: Operator, Names(user): Names<String>) -> Result<Answer, Problem> {
+    revoke_tokens(operator.broker(), user).await?;
+    Ok(Answer::done())
+}
+
+/// Shows the limits of a user and their current use. An unlimited rate is not counted.
+#[utoipa::path(
+    get, path = "/v1/users/{user}/limits", tag = "users",
+    params(("user" = String, Path)),
+    responses((status = 200, body = BTreeMap<String, LimitState>)),
+)]
+pub(super) async fn show_limits(
+    operator: Operator,
+    Names(user): Names<String>,
+) -> Answered<BTreeMap<String, LimitState>> {
+    let states = Limited::User.states(operator.broker(), &user);
+    Ok(Answer::of(states.ok_or(OperationError::Missing("user", user))?))
+}
+
+/// Replaces the limits of a user: `max-connections`, `max-channels`, `max-publish-rate` and `max-publish-byte-rate`.
+/// They apply from now on, on live connections too.
+#[utoipa::path(
+    put, path = "/v1/users/{user}/limits", tag = "users",
+    params(("user" = String, Path)),
+    request_body = BTreeMap<String, i64>,
+    responses((status = 204, description = "they are set")),
+)]
+pub(super) async fn put_limits(
+    operator: Operator,
+    Names(user): Names<String>,
+    Input(limits): Input<Limits>,
+) -> Result<Answer, Problem> {
+    set_limits(operator.broker(), &operator.identity, Limited::User, user, limits).await?;
+    Ok(Answer::done())
+}
+
+/// Replaces a user's permission in a vhost.
+#[utoipa::path(
+    put, path = "/v1/users/{user}/permissions/{vhost}", tag = "users",
+    params(("user" = String, Path), ("vhost" = String, Path)),
+    request_body = Permission,
+    responses(
+        (status = 201, description = "the user had none there"),
+        (status = 204, description = "it is changed"),
+    ),
+)]
+pub(super) async fn put_permission(
+    operator: Operator,
+    Names((user, vhost)): Names<(String, String)>,
+    Input(permission): Input<Permission>,
+) -> Result<Answer, Problem> {
+    let is_new = change(operator.broker(), move |draft| {
+        let Permission { configure, write, read, topics } = permission;
+        let key = (user.clone(), vhost.clone());
+        let subjects = draft.objects.permissions.get(&key).and_then(|known| known.subjects.clone());
+        let is_new = draft.put_permission(&user, &vhost, Granted { configure, write, read, subjects })?;
+        match draft.delete_topic_permissions(&user, &vhost, None) {
+            Ok(()) | Err(AccessError::Missing(..)) => {}
+            Err(error) => return Err(error),
+        }
+        for (exchange, TopicPermission { write, read }) in topics {
+            draft.put_topic_permission((&user, &vhost, &exchange), GrantedKeys { write, read })?;
+        }
+        Ok(is_new)
+    });
+    Ok(Answer::put(is_new.await?))
+}
+
+/// Removes a user's permission in a vhost, with its topic permissions.
+#[utoipa::path(
+    delete, path = "/v1/users/{user}/permissions/{vhost}", tag = "users",
+    params(("user" = String, Path), ("vhost" = String, Path)),
+    responses((status = 204, description = "it is taken away")),
+)]
+pub(super) async fn delete_permission(
+    operator: Operator,
+    Names((user, vhost)): Names<(String, String)>,
+) -> Result<Answer, Problem> {
+    let taken = change(operator.broker(), move |draft| {
+        draft.delete_permission(&user, &vhost)?;
+        match draft.delete_topic_permissions(&user, &vhost, None) {
+            Ok(()) | Err(AccessError::Missing(..)) => Ok(()),
+            Err(error) => Err(error),
+        }
+    });
+    taken.await?;
+    Ok(Answer::done())
+}
+
+/// The user of a request.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct Whoami {
+    name: String,
+    tags: Vec<String>,
+}
+
+/// Shows the user that you are logged in as.
+#[utoipa::path(get, path = "/v1/whoami", tag = "users", responses((status = 200, body = Whoami)))]
+pub(super) async fn whoami(operator: Operator) -> Answered<Whoami> {
+    let identity = operator.identity;
+    let tags = identity.rights.tags().iter().map(|tag| tag.name().to_owned()).collect();
+    Ok(Answer::of(Whoami { name: identity.user.to_string(), tags }))
+}

@@ -1,0 +1,222 @@
+//! Moments in UTC, as StackStorm's API writes and reads them.
+
+use std::fmt;
+use std::str::FromStr;
+
+use jiff::civil::DateTime;
+use jiff::fmt::temporal::Pieces;
+use jiff::tz::{Offset, TimeZone};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use crate::limits::TIME_BYTES_MAX;
+
+/// A moment in UTC, in whole microseconds since 1970.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Timestamp(i64);
+
+/// A parsed date and time of day, with its offset from UTC if the text has one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct WrittenTime {
+    pub(crate) datetime: DateTime,
+    pub(crate) offset: Option<Offset>,
+}
+
+/// Why a text is no time.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TimeError(String);
+
+impl Timestamp {
+    /// The beginning of the year 1.
+    pub const MIN: Timestamp = Timestamp(-62_135_596_800_000_000);
+
+    /// The last moment that has a date before the year 10000 in every time zone.
+    pub const MAX: Timestamp = Timestamp(253_402_207_199_999_999);
+
+    /// The moment `micros` microseconds after 1970, clamped to the range.
+    pub fn from_micros(micros: i64) -> Timestamp {
+        Timestamp(micros).clamp(Timestamp::MIN, Timestamp::MAX)
+    }
+
+    /// The moment `seconds` seconds after 1970, clamped to the range.
+    pub fn from_seconds(seconds: i64) -> Timestamp {
+        Timestamp::from_micros(seconds.saturating_mul(1_000_000))
+    }
+
+    /// Microseconds since 1970.
+    pub fn micros(self) -> i64 {
+        self.0
+    }
+
+    /// Whole seconds since 1970, rounded down.
+    pub fn seconds(self) -> i64 {
+        self.0.div_euclid(1_000_000)
+    }
+
+    /// The moment `micros` microseconds later, if it is in range.
+    pub fn plus_micros(self, micros: i64) -> Option<Timestamp> {
+        let moment = Timestamp(self.0.checked_add(micros)?);
+        (Timestamp::MIN..=Timestamp::MAX).contains(&moment).then_some(moment)
+    }
+
+    /// What Python's `str` gives for the moment in UTC: `2014-10-30 05:08:30.123456+00:00`.
+    pub fn to_python(self) -> String {
+        let datetime = self.datetime();
+        let (date, time) = (datetime.date(), datetime.time());
+        let fraction = self.0.rem_euclid(1_000_000);
+        let fraction = if fraction == 0 { String::new() } else { format!(".{fraction:06}") };
+        let (hour, minute, second) = (time.hour(), time.minute(), time.second());
+        format!("{date} {hour:02}:{minute:02}:{second:02}{fraction}+00:00")
+    }
+
+    pub(crate) fn to_jiff(self) -> jiff::Timestamp {
+        jiff::Timestamp::from_microsecond(self.0).expect("the range is within that of jiff")
+    }
+
+    /// The moment, if it is in range; nanoseconds are dropped.
+    pub(crate) fn from_jiff(moment: jiff::Timestamp) -> Option<Timestamp> {
+        Timestamp(moment.as_microsecond()).plus_micros(0)
+    }
+
+    fn datetime(self) -> DateTime {
+        TimeZone::UTC.to_datetime(self.to_jiff())
+    }
+}
+
+/// Without an offset, the time is in UTC.
+impl FromStr for Timestamp {
+    type Err = TimeError;
+
+    fn from_str(text: &str) -> Result<Timestamp, TimeError> {
+        let written: WrittenTime = text.parse()?;
+        written
+            .offset
+            .unwrap_or(Offset::UTC)
+            .to_timestamp(written.datetime)
+            .ok()
+            .and_then(Timestamp::from_jiff)
+            .ok_or_else(|| TimeError(format!("time `{text}` is out of range; use a year from 1 to 9999")))
+    }
+}
+
+/// ISO 8601: a date, and behind `T` or a space a time of day with seconds, a fraction and an offset, or less.
+impl FromStr for WrittenTime {
+    type Err = TimeError;
+
+    fn from_str(text: &str) -> Result<WrittenTime, TimeError> {
+        if text.len() > TIME_BYTES_MAX {
+            return Err(TimeError(format!("the time is longer than {TIME_BYTES_MAX} bytes")));
+        }
+        let wrong =
+            || TimeError(format!("time `{text}` is not ISO 8601; write it as `2014-10-30T05:08:30.123456Z`"));
+        let pieces = Pieces::parse(text).map_err(|_| wrong())?;
+        if pieces.time_zone_annotation().is_some() || pieces.date().year() < 1 {
+            return Err(wrong());
+        }
+        Ok(WrittenTime {
+            datetime: pieces.date().to_datetime(pieces.time().unwrap_or_default()),
+            offset: pieces.to_numeric_offset(),
+        })
+    }
+}
+
+/// The time as in StackStorm's API: `2014-10-30T05:08:30.123456Z`.
+impl fmt::Display for Timestamp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let datetime = self.datetime();
+        let (date, time) = (datetime.date(), datetime.time());
+        let (hour, minute, second) = (time.hour(), time.minute(), time.second());
+        let fraction = self.0.rem_euclid(1_000_000);
+        write!(f, "{date}T{hour:02}:{minute:02}:{second:02}.{fraction:06}Z")
+    }
+}
+
+impl fmt::Display for TimeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for TimeError {}
+
+impl Serialize for Timestamp {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Timestamp {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Timestamp, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        text.parse().map_err(serde::de::Error::custom)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_read_as_stackstorm_reads_them() {
+        // The left column through `st2common.util.isotime`.
+        let rows = [
+            ("2014-10-30T05:08:30.123456Z", "2014-10-30T05:08:30.123456Z"),
+            ("2014-10-30 05:08:30.123+00:00", "2014-10-30T05:08:30.123000Z"),
+            ("2014-10-30T05:08:30+00", "2014-10-30T05:08:30.000000Z"),
+            ("2014-10-30T05:08:30+0000", "2014-10-30T05:08:30.000000Z"),
+            ("2014-10-30T05:08:30", "2014-10-30T05:08:30.000000Z"),
+            ("2014-10-30T05:08:30.5-07:00", "2014-10-30T12:08:30.500000Z"),
+            ("20141030T050830Z", "2014-10-30T05:08:30.000000Z"),
+            ("2014-10-30", "2014-10-30T00:00:00.000000Z"),
+            ("1969-12-31T23:59:59.999999Z", "1969-12-31T23:59:59.999999Z"),
+            ("0001-01-01T00:00:00Z", "0001-01-01T00:00:00.000000Z"),
+        ];
+        for (text, shown) in rows {
+            assert_eq!(text.parse::<Timestamp>().unwrap().to_string(), shown, "{text}");
+        }
+    }
+
+    #[test]
+    fn other_texts_are_no_times() {
+        let long = "2".repeat(100);
+        let rows = [
+            "",
+            "now",
+            "2014-02-30T00:00:00Z",
+            "05:08",
+            "2014-10-30T25:00:00Z",
+            "0000-01-01",
+            "-000001-01-01",
+        ];
+        let rows =
+            [&rows[..], &["9999-12-31T23:59:59Z", "2014-10-30T05:08:30Z[Europe/Berlin]", &long]].concat();
+        for text in rows {
+            let error = text.parse::<Timestamp>().unwrap_err().to_string();
+            assert!(error.contains("time"), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn python_shows_no_fraction_where_it_is_zero() {
+        assert_eq!(Timestamp::from_micros(1_500_000).to_python(), "1970-01-01 00:00:01.500000+00:00");
+        assert_eq!(Timestamp::from_micros(-1).to_python(), "1969-12-31 23:59:59.999999+00:00");
+        assert_eq!(Timestamp::from_seconds(3_600).to_python(), "1970-01-01 01:00:00+00:00");
+    }
+
+    #[test]
+    fn moments_out_of_range_are_not_made() {
+        assert_eq!(Timestamp::from_seconds(i64::MAX), Timestamp::MAX);
+        assert_eq!(Timestamp::from_micros(i64::MIN), Timestamp::MIN);
+        assert_eq!(Timestamp::MAX.plus_micros(1), None);
+        assert_eq!(Timestamp::MIN.plus_micros(i64::MIN), None);
+        assert_eq!(Timestamp::MAX.to_string(), "9999-12-30T21:59:59.999999Z");
+        assert_eq!(Timestamp::MIN.to_string(), "0001-01-01T00:00:00.000000Z");
+    }
+
+    #[test]
+    fn json_has_the_text() {
+        let moment = Timestamp::from_micros(1);
+        let json = serde_json::to_string(&moment).unwrap();
+        assert_eq!(json, "\"1970-01-01T00:00:00.000001Z\"");
+        assert_eq!(serde_json::from_str::<Timestamp>(&json).unwrap(), moment);
+    }
+}

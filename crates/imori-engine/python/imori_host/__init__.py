@@ -1,0 +1,1 @@
+"""Runs the Python actions and sensors of a pack for the automation engine."""

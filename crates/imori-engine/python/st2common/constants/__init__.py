@@ -1,0 +1,1 @@
+"""Names and numbers that packs share with StackStorm."""

@@ -1,0 +1,1 @@
+"""Objects that packs exchange with StackStorm."""

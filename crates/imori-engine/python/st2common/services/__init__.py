@@ -1,0 +1,1 @@
+"""Services that actions and sensors are given."""

@@ -1,0 +1,1 @@
+"""Functions that packs use."""

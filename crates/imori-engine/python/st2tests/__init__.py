@@ -1,0 +1,5 @@
+"""What packs import from `st2tests`, provided by Imori."""
+
+from st2common.provided import explain_missing_modules
+
+explain_missing_modules()

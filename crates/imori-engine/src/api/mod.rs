@@ -1,0 +1,21 @@
+//! StackStorm's API over HTTP: its paths, shapes and words.
+
+mod routes;
+mod admission;
+mod trials;
+mod aliases;
+mod executions;
+mod workflows;
+mod inquiries;
+mod actions;
+mod rules;
+mod triggers;
+mod webhooks;
+mod views;
+mod packs;
+mod policies;
+mod sensors;
+mod keys;
+mod stream;
+
+pub(crate) use routes::routes;

@@ -1,0 +1,81 @@
+//! Webhooks: `/webhooks`.
+
+use std::sync::Arc;
+
+use axum::body::{Body, Bytes};
+use axum::extract::{Path, Query, RawQuery, State};
+use axum::http::{HeaderMap, HeaderValue, Response, StatusCode, header};
+use imori_automation::value::{Map, Value};
+use imori_automation::webhooks::{Answer as ChallengeAnswer, Headers};
+
+use crate::answers::{Answer, ApiError, ListQuery, json, object, ok};
+use crate::engine::Engine;
+use crate::events::{WebhookAnswer, WebhookRefusal};
+
+type Broker = State<Arc<Engine>>;
+
+pub(super) async fn list(State(engine): Broker, Query(pairs): Query<Vec<(String, String)>>) -> Answer {
+    let registry = engine.registry();
+    let hooks: Vec<Map> =
+        registry.webhooks.values().flatten().map(|webhook| webhook.trigger.document()).collect();
+    ListQuery::new(pairs).page(hooks.iter(), &[])
+}
+
+/// Shows a webhook's trigger, or answers a sender that checks its receiver.
+pub(super) async fn show(
+    State(engine): Broker,
+    Path(url): Path<String>,
+    RawQuery(query): RawQuery,
+) -> Answer {
+    let url = url.trim_matches('/');
+    if let Some(answer) = query.and_then(|query| engine.webhook_challenge(url, &query)) {
+        return Ok(challenge(answer));
+    }
+    match engine.registry().webhooks.get(url).and_then(|webhooks| webhooks.first()) {
+        Some(webhook) => ok(webhook.trigger.document()),
+        None => Err(ApiError::not_found("webhook", url)),
+    }
+}
+
+pub(super) async fn accept(
+    State(engine): Broker,
+    Path(url): Path<String>,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Answer {
+    let url = url.trim_matches('/');
+    if url == "st2" {
+        return inject(&engine, &body).await;
+    }
+    let headers: Headers = headers.iter().map(|(name, value)| (name.as_str(), value.as_bytes())).collect();
+    match engine.accept_webhook(url, &headers, &body).await {
+        Ok(WebhookAnswer::Accepted(body)) => Ok(json(StatusCode::ACCEPTED, &body)),
+        Ok(WebhookAnswer::Challenge(answer)) => Ok(challenge(answer)),
+        Err(WebhookRefusal::Unknown) => {
+            Err(ApiError::new(StatusCode::NOT_FOUND, format!("Webhook {url} not registered with st2")))
+        }
+        Err(WebhookRefusal::Wrong(error)) => {
+            let status = StatusCode::from_u16(error.status()).unwrap_or(StatusCode::BAD_REQUEST);
+            Err(ApiError::new(status, error.to_string()))
+        }
+        Err(WebhookRefusal::Store(error)) => Err(error.into()),
+    }
+}
+
+/// The webhook `st2`, whose body names the trigger.
+async fn inject(engine: &Arc<Engine>, body: &[u8]) -> Answer {
+    let object = object(body)?;
+    let Some(trigger) = object.get("trigger").and_then(Value::as_str).filter(|trigger| !trigger.is_empty())
+    else {
+        return Err(ApiError::bad_request("Trigger not specified."));
+    };
+    let payload = object.get("payload").cloned().unwrap_or_default();
+    engine.inject(trigger, payload, None).await?;
+    Ok(json(StatusCode::ACCEPTED, &Value::Map(object.clone())))
+}
+
+fn challenge(answer: ChallengeAnswer) -> Response<Body> {
+    let mut response = Response::new(Body::from(answer.body));
+    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(answer.content_type));
+    response
+}

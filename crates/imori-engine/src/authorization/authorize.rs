@@ -1,0 +1,349 @@
+//! What the requester of each request may do, by roles. One function decides, before any handler runs.
+
+use std::sync::Arc;
+
+use axum::body::{Body, Bytes, to_bytes};
+use axum::extract::Request;
+use imori_automation::value::{Map, Value};
+
+use crate::access::{Requester, Resource, Roles, Target, need};
+use crate::engine::Engine;
+use crate::limits::REQUEST_BYTES_MAX;
+use crate::store::{EXECUTIONS, Query, StoreError};
+
+/// The versions below which the paths are.
+const VERSIONS: [&str; 4] = ["/api/v1", "/auth/v1", "/stream/v1", "/v1"];
+
+/// Why a request is not passed on.
+#[derive(Debug)]
+pub(crate) enum Refusal {
+    /// The requester may not make it, in StackStorm's words.
+    Forbidden(String),
+    /// Its body is too long.
+    TooLong(String),
+    /// The store cannot be read.
+    Store(StoreError),
+}
+
+impl From<StoreError> for Refusal {
+    fn from(error: StoreError) -> Refusal {
+        Refusal::Store(error)
+    }
+}
+
+/// Passes a request on that its requester may make. Reads its body, where that names the resource.
+///
+/// # Errors
+/// The requester's roles do not allow it, or the body is too long.
+pub(crate) async fn authorize(
+    engine: &Arc<Engine>,
+    requester: Requester,
+    request: Request,
+) -> Result<Request, Refusal> {
+    let roles = engine.roles();
+    if requester.is_local || !roles.is_enforced() || roles.is_admin(requester.name) {
+        return Ok(request);
+    }
+    let (parts, body) = request.into_parts();
+    let bytes = to_bytes(body, REQUEST_BYTES_MAX).await.map_err(|_| {
+        let reason = format!("a request has at most {REQUEST_BYTES_MAX} bytes");
+        Refusal::TooLong(reason)
+    })?;
+    let question = Question {
+        engine,
+        roles: &roles,
+        user: requester.name,
+        method: parts.method.as_str(),
+        path: below_version(parts.uri.path()),
+        query: pairs(parts.uri.query().unwrap_or_default()),
+        body: body_of(&bytes),
+    };
+    question.check().await?;
+    Ok(Request::from_parts(parts, Body::from(bytes)))
+}
+
+fn below_version(path: &str) -> &str {
+    VERSIONS.iter().find_map(|version| path.strip_prefix(version)).unwrap_or(path)
+}
+
+fn body_of(bytes: &Bytes) -> Map {
+    match Value::from_json(bytes) {
+        Ok(Value::Map(map)) => map,
+        // The handler refuses it.
+        _ => Map::new(),
+    }
+}
+
+/// The pairs of a query, decoded.
+fn pairs(query: &str) -> Vec<(String, String)> {
+    let pair = |part: &str| {
+        let (name, value) = part.split_once('=').unwrap_or((part, ""));
+        (decoded(&name.replace('+', " ")), decoded(&value.replace('+', " ")))
+    };
+    query.split('&').filter(|part| !part.is_empty()).map(pair).collect()
+}
+
+/// A part of a path without its percent-encoding, as the router hands it to handlers.
+fn decoded(text: &str) -> String {
+    let mut bytes = Vec::new();
+    let mut rest = text.as_bytes();
+    while let Some((first, after)) = rest.split_first() {
+        let hex = after.get(..2).and_then(|hex| std::str::from_utf8(hex).ok());
+        let byte = hex.filter(|_| *first == b'%').and_then(|hex| u8::from_str_radix(hex, 16).ok());
+        bytes.push(byte.unwrap_or(*first));
+        rest = if byte.is_some() { after.get(2..).unwrap_or_default() } else { after };
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+/// One request of a user whose roles decide.
+struct Question<'a> {
+    engine: &'a Arc<Engine>,
+    roles: &'a Roles,
+    user: &'a str,
+    method: &'a str,
+    path: &'a str,
+    query: Vec<(String, String)>,
+    body: Map,
+}
+
+impl Question<'_> {
+    async fn check(&self) -> Result<(), Refusal> {
+        let need = need(self.method, self.path);
+        // Secrets are for administrators.
+        let shows = ["show_secrets", "decrypt"].into_iter().any(|key| self.is_set(key));
+        if need.permission == "admin" || shows {
+            return Err(forbidden(String::from("Administrator access required")));
+        }
+        if need.permission.is_empty() {
+            return Ok(());
+        }
+        let kind = need.permission.rsplit_once('_').map_or("", |(kind, _)| kind);
+        match need.target {
+            Target::None if kind == "key_value_pair" => {
+                self.check_scope()?;
+                self.require(need.permission, &Resource::All)
+            }
+            Target::None => self.require(need.permission, &Resource::All),
+            Target::Named => {
+                if let Some(resource) = self.named(kind, &self.variable()) {
+                    self.require(need.permission, &resource)?;
+                }
+                if self.method == "PUT" && self.body.contains_key("name") {
+                    self.require(need.permission, &self.of_body(kind))?;
+                }
+                self.check_rule(kind)
+            }
+            Target::Body => {
+                self.require(need.permission, &self.of_body(kind))?;
+                self.check_rule(kind)
+            }
+            Target::BodyAction => {
+                if self.text("user").is_some_and(|user| user != self.user) {
+                    return Err(forbidden(String::from("\"user\" attribute can only be provided by admins")));
+                }
+                self.require_action(need.permission, self.text("action").unwrap_or_default())
+            }
+            Target::Execution => {
+                let Some(action) = self.action_of_execution().await? else { return Ok(()) };
+                let permission =
+                    if need.permission == "execution_view" { "action_view" } else { "action_execute" };
+                let observes = self.roles.allows(self.user, need.permission, &Resource::All);
+                if observes && permission == "action_view" {
+                    return Ok(());
+                }
+                self.require_action(permission, &action)
+            }
+            Target::Alias => match self.action_of_alias() {
+                Some(action) => self.require_action(need.permission, &action),
+                None => Ok(()),
+            },
+            Target::Key => {
+                if self.is_own_scope() {
+                    return self.check_scope();
+                }
+                let name = decoded(self.path.strip_prefix("/keys/").unwrap_or_default());
+                let resource = Resource::single("key_value_pair", &format!("st2kv.system:{name}"));
+                self.require(need.permission, &resource)
+            }
+            Target::Webhook => {
+                let url = decoded(self.path.strip_prefix("/webhooks/").unwrap_or_default());
+                self.require(need.permission, &Resource::single("webhook", url.trim_matches('/')))
+            }
+        }
+    }
+
+    fn require(&self, permission: &str, resource: &Resource) -> Result<(), Refusal> {
+        if self.roles.allows(self.user, permission, resource) {
+            return Ok(());
+        }
+        let user = self.user;
+        let reason = format!("User \"{user}\" doesn't have required permission \"{permission}\"");
+        Err(forbidden(match resource {
+            Resource::All => reason,
+            Resource::One { uid, .. } => format!("{reason} on resource \"{uid}\""),
+        }))
+    }
+
+    /// Requires a permission on an action; one that does not exist is the handler's to refuse.
+    fn require_action(&self, permission: &str, action: &str) -> Result<(), Refusal> {
+        match self.named("action", action) {
+            Some(resource) => self.require(permission, &resource),
+            None => Ok(()),
+        }
+    }
+
+    /// A rule runs its action, so that its author needs to be allowed to.
+    fn check_rule(&self, kind: &str) -> Result<(), Refusal> {
+        if kind != "rule" || !matches!(self.method, "POST" | "PUT") {
+            return Ok(());
+        }
+        let further = self.body.get("x-imori").and_then(|extension| extension.get("actions")?.as_list());
+        let actions = self.body.get("action").into_iter().chain(further.unwrap_or_default());
+        for action in actions {
+            self.require_action(
+                "action_execute",
+                action.get("ref").and_then(Value::as_str).unwrap_or_default(),
+            )?;
+        }
+        Ok(())
+    }
+
+    /// The resource of a reference or id, if it exists.
+    fn named(&self, kind: &str, name: &str) -> Option<Resource> {
+        let registry = self.engine.registry();
+        let has_id = |document: &&Map| document.get("id").and_then(Value::as_str) == Some(name);
+        let document = match kind {
+            "action" => {
+                let all = &registry.actions;
+                all.get(name).map(|it| &**it).or_else(|| all.values().map(|it| &**it).find(has_id)).cloned()
+            }
+            "action_alias" => {
+                let all = &registry.aliases;
+                let found = all.get(name).map(|it| &it.document);
+                found.or_else(|| all.values().map(|it| &it.document).find(has_id)).cloned()
+            }
+            "rule" => {
+                let all = &registry.rules;
+                let found = all.get(name).map(|it| &it.document);
+                found.or_else(|| all.values().map(|it| &it.document).find(has_id)).cloned()
+            }
+            "policy" => {
+                let all = &registry.policies;
+                let found = all.get(name).map(|it| &it.document);
+                found.or_else(|| all.values().map(|it| &it.document).find(has_id)).cloned()
+            }
+            "pack" => {
+                let all = &registry.packs;
+                let found = all.get(name).map(|it| &it.document);
+                let found = found.or_else(|| all.values().map(|it| &it.document).find(has_id))?;
+                let reference = found.get("ref").and_then(Value::as_str).unwrap_or_default();
+                return Some(Resource::single("pack", reference));
+            }
+            _ => {
+                return Some(match name.split_once('.') {
+                    Some((pack, name)) => Resource::of_pack(kind, pack, name),
+                    None => Resource::single(kind, name),
+                });
+            }
+        };
+        let document = document?;
+        let text = |key: &str| document.get(key).and_then(Value::as_str).unwrap_or_default();
+        Some(Resource::of_pack(kind, text("pack"), text("name")))
+    }
+
+    fn of_body(&self, kind: &str) -> Resource {
+        let pack = self.text("pack").filter(|pack| !pack.is_empty()).unwrap_or("default");
+        Resource::of_pack(kind, pack, self.text("name").unwrap_or_default())
+    }
+
+    /// The value of a key of the query, if it is not empty.
+    fn parameter(&self, key: &str) -> Option<&str> {
+        let is_it = |(name, value): &&(String, String)| name == key && !value.is_empty();
+        self.query.iter().find(is_it).map(|(_, value)| value.as_str())
+    }
+
+    fn is_set(&self, key: &str) -> bool {
+        let value = self.parameter(key).map(str::to_ascii_lowercase);
+        value.is_some_and(|value| matches!(value.as_str(), "1" | "true" | "yes"))
+    }
+
+    fn text(&self, key: &str) -> Option<&str> {
+        self.body.get(key).and_then(Value::as_str)
+    }
+
+    /// The part of the path that names the object.
+    fn variable(&self) -> String {
+        let parts: Vec<&str> = self.path.split('/').skip(2).collect();
+        decoded(match parts.as_slice() {
+            ["views", _, name, ..] => name,
+            ["views", name] => name,
+            [name, ..] => name,
+            [] => "",
+        })
+    }
+
+    async fn action_of_execution(&self) -> Result<Option<String>, Refusal> {
+        let document = match self.variable().as_str() {
+            "last" => {
+                let query = Query::all(&EXECUTIONS, 1).by("start_timestamp", true);
+                self.engine.store.find(query).await?.documents.pop()
+            }
+            id => self.engine.store.get(&EXECUTIONS, id).await?,
+        };
+        let action = document.as_ref().and_then(|document| document.get("action")?.as_str());
+        Ok(action.map(str::to_owned))
+    }
+
+    fn action_of_alias(&self) -> Option<String> {
+        if self.path.ends_with("/match_and_execute") {
+            let found = self.engine.match_alias(self.text("command")?).ok()?;
+            return Some(found.alias.text("action_ref").to_owned());
+        }
+        let (registry, name) = (self.engine.registry(), self.text("name")?);
+        let alias = registry.aliases.values().find(|alias| alias.text("name") == name)?;
+        Some(alias.text("action_ref").to_owned())
+    }
+
+    /// Whether the keys are those of a user.
+    fn is_own_scope(&self) -> bool {
+        let scope = self.text("scope").or_else(|| self.parameter("scope")).unwrap_or_default();
+        scope.ends_with("user")
+    }
+
+    /// The keys of other users are for administrators.
+    fn check_scope(&self) -> Result<(), Refusal> {
+        let users = [self.text("user"), self.parameter("user")];
+        let is_other = users.into_iter().flatten().any(|user| user != self.user);
+        if is_other || self.parameter("scope") == Some("all") {
+            return Err(forbidden(String::from("\"user\" attribute can only be provided by admins")));
+        }
+        Ok(())
+    }
+}
+
+fn forbidden(reason: String) -> Refusal {
+    Refusal::Forbidden(reason)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_and_queries_are_read_as_by_the_router() {
+        for (path, below) in
+            [("/api/v1/actions", "/actions"), ("/v1/keys/a%2Fb", "/keys/a%2Fb"), ("/x", "/x")]
+        {
+            assert_eq!(below_version(path), below);
+        }
+        for (text, expected) in
+            [("core%2Elocal", "core.local"), ("a%2", "a%2"), ("%zz%C3%A9", "%zzé"), ("", "")]
+        {
+            assert_eq!(decoded(text), expected);
+        }
+        let expected = [("user", "a b"), ("decrypt", "true"), ("x", "")];
+        let expected = expected.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        assert_eq!(pairs("user=a+b&decrypt=true&x"), expected);
+    }
+}

@@ -1,0 +1,5 @@
+//! Environments: a Python environment for each pack.
+
+pub mod environment;
+
+pub mod command;

@@ -1,0 +1,44 @@
+//! The automation engine: its store, packs, processes and API around `imori-automation`.
+
+mod start;
+mod api;
+mod credentials;
+mod answers;
+mod sensors;
+mod authorization;
+mod aliases;
+mod events;
+mod requests;
+mod scheduling;
+mod runners;
+mod workflows;
+mod notifications;
+mod retries;
+mod registration;
+mod parameters;
+mod run_tokens;
+mod configurations;
+mod expressions;
+mod datastore;
+mod engine;
+mod executions;
+mod rules;
+mod registry;
+mod cipher;
+mod keyczar;
+mod access;
+pub mod packs;
+pub mod environments;
+pub mod python;
+mod process;
+mod store;
+mod postgres;
+mod sqlite;
+mod sql;
+mod times;
+pub mod limits;
+
+pub use engine::EngineOptions;
+pub use postgres::ServerAddress;
+pub use start::{check_store, start};
+pub use store::{Finding, Retention};

@@ -1,0 +1,177 @@
+//! How an action ended, by the rules of StackStorm's Python runner.
+
+use std::fmt;
+
+use imori_automation::value::{Map, Value};
+
+use crate::limits::SHELL_OUTPUT_BYTES_MAX;
+
+/// The exit code for a first item of a returned pair that is neither `True` nor `False`.
+pub const INVALID_STATUS_EXIT_CODE: i32 = 220;
+
+/// The exit code that stands for a time-out.
+const TIMEOUT_EXIT_CODE: i32 = -9;
+
+/// How an action ended.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PythonOutcome {
+    /// The exit code of its process, negative for a signal; `None` if the process could not be waited for.
+    pub exit_code: Option<i32>,
+    /// What `run` returned; `None` if it did not return.
+    pub result: Option<Value>,
+    /// The first item of a returned pair.
+    pub status: Option<bool>,
+    /// What it wrote to standard output.
+    pub stdout: Output,
+    /// What it wrote to standard error.
+    pub stderr: Output,
+    /// Whether it was ended for the time it took.
+    pub is_timed_out: bool,
+    /// Whether it was ended for how much it wrote.
+    pub is_flooded: bool,
+    /// The seconds that it had.
+    pub timeout_s: f64,
+}
+
+/// What an action wrote.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Output {
+    /// The text; its last line says so if there was more.
+    pub text: String,
+    /// The bytes that were written.
+    pub bytes: u64,
+    /// Whether there was more than is kept.
+    pub is_cut: bool,
+}
+
+/// The state of an execution that ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PythonStatus {
+    /// `succeeded`.
+    Succeeded,
+    /// `failed`.
+    Failed,
+    /// `timeout`.
+    TimedOut,
+}
+
+impl PythonStatus {
+    /// The name that StackStorm gives it.
+    pub fn name(self) -> &'static str {
+        match self {
+            PythonStatus::Succeeded => "succeeded",
+            PythonStatus::Failed => "failed",
+            PythonStatus::TimedOut => "timeout",
+        }
+    }
+}
+
+impl PythonOutcome {
+    /// The state of the execution.
+    pub fn status(&self) -> PythonStatus {
+        if self.is_timed_out {
+            PythonStatus::TimedOut
+        } else if self.exit_code == Some(0) && self.status != Some(false) && !self.is_flooded {
+            PythonStatus::Succeeded
+        } else {
+            PythonStatus::Failed
+        }
+    }
+
+    /// The result of the execution: `stdout`, `stderr`, `exit_code`, `result` and, where something went wrong that
+    /// those do not tell, `error`. A `run` that did not return has the text `None` as its result.
+    pub fn output(&self) -> Map {
+        let exit_code = if self.is_timed_out { Some(TIMEOUT_EXIT_CODE) } else { self.exit_code };
+        let result = self.result.clone().unwrap_or_else(|| Value::String("None".to_owned()));
+        let mut output = Map::new();
+        output.insert("stdout", Value::String(self.stdout.text.clone()));
+        output.insert("stderr", Value::String(self.stderr.text.clone()));
+        output.insert("exit_code", exit_code.map_or(Value::Null, |code| Value::Int(code.into())));
+        output.insert("result", result);
+        if let Some(error) = self.error() {
+            output.insert("error", Value::String(error));
+        }
+        output
+    }
+
+    fn error(&self) -> Option<String> {
+        if self.is_timed_out {
+            return Some(format!("Action failed to complete in {} seconds", self.timeout_s));
+        }
+        if self.is_flooded {
+            let limit = SHELL_OUTPUT_BYTES_MAX / (1024 * 1024);
+            return Some(format!("the action was killed: it printed more than {limit} MiB"));
+        }
+        match self.exit_code {
+            Some(INVALID_STATUS_EXIT_CODE) => Some(self.stderr.text.clone()),
+            None => Some("nobody saw how the action ended; its Python was killed".to_owned()),
+            Some(_) => None,
+        }
+    }
+}
+
+/// Why an action did not run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PythonError {
+    /// The Python of the pack does not start; the text says which and why.
+    Start(String),
+    /// The action asks for more than is allowed.
+    TooLarge(String),
+    /// The system has no more processes, descriptors or memory.
+    System(String),
+}
+
+impl fmt::Display for PythonError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            PythonError::Start(text) | PythonError::TooLarge(text) | PythonError::System(text) => {
+                f.write_str(text)
+            }
+        }
+    }
+}
+
+impl std::error::Error for PythonError {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn outcome(exit_code: Option<i32>, status: Option<bool>, is_timed_out: bool) -> PythonOutcome {
+        PythonOutcome {
+            exit_code,
+            result: status.map(|_| Value::Int(1)),
+            status,
+            stdout: Output::default(),
+            stderr: Output::default(),
+            is_timed_out,
+            is_flooded: false,
+            timeout_s: 1.5,
+        }
+    }
+
+    #[test]
+    fn status_and_exit_code_decide_the_state() {
+        for (exit_code, status, is_timed_out, state) in [
+            (Some(0), None, false, "succeeded"),
+            (Some(0), Some(true), false, "succeeded"),
+            (Some(0), Some(false), false, "failed"),
+            (Some(1), Some(true), false, "failed"),
+            (Some(1), None, false, "failed"),
+            (Some(-11), None, false, "failed"),
+            (None, None, false, "failed"),
+            (Some(0), Some(true), true, "timeout"),
+        ] {
+            let outcome = outcome(exit_code, status, is_timed_out);
+            assert_eq!(outcome.status().name(), state, "{exit_code:?} {status:?} {is_timed_out}");
+        }
+    }
+
+    #[test]
+    fn output_has_the_keys_of_the_python_runner() {
+        let kept = r#"{"stdout":"","stderr":"","exit_code":0,"result":1}"#;
+        assert_eq!(Value::Map(outcome(Some(0), Some(true), false).output()).to_json(), kept);
+        let late = r#"{"stdout":"","stderr":"","exit_code":-9,"result":"None","error":"Action failed to complete in 1.5 seconds"}"#;
+        assert_eq!(Value::Map(outcome(Some(-15), None, true).output()).to_json(), late);
+    }
+}

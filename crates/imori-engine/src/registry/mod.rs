@@ -1,0 +1,20 @@
+//! What is registered: packs, actions, trigger types, rules and their triggers, policies, as one snapshot that a change replaces
+//! as a whole.
+
+mod registry;
+mod rule;
+mod alias;
+mod policy;
+mod webhook;
+mod sensor;
+mod sensor_states;
+mod trigger;
+
+pub(crate) use alias::RegisteredAlias;
+pub(crate) use policy::RegisteredPolicy;
+pub(crate) use registry::{RegisteredPack, Registry};
+pub(crate) use rule::RegisteredRule;
+pub(crate) use sensor::RegisteredSensor;
+pub(crate) use sensor_states::{SensorStates, SensorStatus};
+pub(crate) use trigger::{ACTION_TYPE, TIMER_TYPES, Trigger};
+pub(crate) use webhook::Webhook;

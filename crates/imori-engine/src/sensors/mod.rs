@@ -1,0 +1,10 @@
+//! Sensors: a process for each one that is enabled, restarted when it ends, whose events are on disk before the sensor
+//! goes on.
+
+mod supervisor;
+mod run;
+mod dispatch;
+mod output;
+mod backoff;
+
+pub(crate) use supervisor::run_sensors;

@@ -1,0 +1,23 @@
+//! What both stores of the engine's documents share: collections, transactions, values of columns and the statements that
+//! a connection runs.
+
+mod connection;
+mod transaction;
+mod split;
+mod collection;
+mod field;
+mod error;
+
+pub(crate) use collection::{
+    ACTIONS, ALIASES, API_KEYS, COLLECTIONS, Collection, ENDS, ENFORCEMENTS, EXECUTIONS, KEYS, NOTIFICATIONS,
+    POLICIES, RULE_STATES, RULES, SENSORS, SNAPSHOTS, TIMERS, TOKENS, TRIGGER_INSTANCES, TRIGGER_TYPES,
+    WORKFLOWS,
+};
+pub(crate) use connection::{Each, LastCommit, Row, StoreConnection};
+pub(crate) use error::StoreError;
+pub(crate) use field::Field;
+pub(crate) use split::{REFERENCES, Split, hash};
+pub(crate) use transaction::{Change, Committed, Transaction};
+
+/// The version of the tables, which each store keeps beside them.
+pub(crate) const VERSION: i64 = 2;

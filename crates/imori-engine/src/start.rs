@@ -1,0 +1,76 @@
+//! The start of the engine.
+
+use std::fs::DirBuilder;
+use std::os::unix::fs::DirBuilderExt as _;
+use std::path::Path;
+use std::sync::Arc;
+
+use axum::Router;
+use imori_server::broker::Broker;
+use tracing::{error, info};
+
+use crate::api::routes;
+use crate::engine::{Engine, EngineOptions, location};
+use crate::events::{report_ends, run_own_events, run_readers, run_timers};
+use crate::executions::Status;
+use crate::postgres::ServerAddress;
+use crate::registration::run_reload;
+use crate::sensors::run_sensors;
+use crate::store::{Finding, StoreError, check};
+
+/// Starts the engine of a broker, and returns the handlers of its API. What the last engine left is taken up in the
+/// background.
+pub fn start(options: EngineOptions, broker: &Broker) -> Router {
+    let (engine, reported) = Engine::new(options, broker);
+    let engine = Arc::new(engine);
+    let started = Arc::clone(&engine);
+    engine.runtime.spawn(async move {
+        let runtime = started.runtime.clone();
+        runtime.spawn(run_own_events(Arc::clone(&started), reported));
+        if let Err(error) = take_up(&started).await {
+            return error!(%error, "the automation cannot be started");
+        }
+        runtime.spawn(run_timers(Arc::clone(&started)));
+        runtime.spawn(run_readers(Arc::clone(&started)));
+        runtime.spawn(run_sensors(Arc::clone(&started)));
+        runtime.spawn(run_reload(Arc::clone(&started)));
+        let stopping = started.broker.follow_phase();
+        started.stop_with(stopping).await;
+    });
+    routes(engine)
+}
+
+/// Looks for what is wrong in the store of an engine with this folder, and this server if it does not keep its documents
+/// in the folder, whether it runs or not.
+///
+/// # Errors
+/// The store cannot be read, as a sentence.
+pub fn check_store(folder: &Path, server: Option<&ServerAddress>) -> Result<Vec<Finding>, String> {
+    check(&location(folder, server), Status::is_final).map_err(|error| error.to_string())
+}
+
+/// Registers what the packs and the store have, and takes up the executions that the last engine left.
+async fn take_up(engine: &Arc<Engine>) -> Result<(), StoreError> {
+    // Others on the machine may read nothing of what is below.
+    DirBuilder::new().recursive(true).mode(0o700).create(&engine.options.folder)?;
+    for problem in engine.load_roles() {
+        error!(problem, "a file of roles is wrong; its users have fewer rights");
+    }
+    engine.store.reachable().await?;
+    // Events come in as soon as rules are registered, and change what rules remember.
+    if engine.store.exists() {
+        engine.remember().await?;
+    }
+    engine.load().await?;
+    if engine.store.exists() {
+        engine.resume().await?;
+        report_ends(engine).await?;
+        engine.resume_notifications().await?;
+    }
+    engine.note_start();
+    engine.let_run();
+    let registry = engine.registry();
+    let (packs, rules) = (registry.packs.len(), registry.rules.len());
+    info!(packs, rules, "the automation has started");
+    Ok(())
+}
