@@ -1,13 +1,15 @@
 # `make run` starts a broker, `make test` proves it. Both set up what they need.
 
 CARGO ?= cargo
-SEEDS ?= 10000
+SEEDS ?= 6000
 STALL_CAUSES ?= 44
-FUZZ_SECONDS ?= 5
+FUZZ_SECONDS ?= 3
 KILLS ?= 30
 CUTS ?= 40
 FLIPS ?= 400
 MESSAGES ?= 10000000
+EXECUTIONS ?= 1000
+PAUSES ?= 200
 DATA ?= .data
 
 # A workspace of its own: the load tool for peers without a broker.
@@ -18,7 +20,7 @@ ifdef CI
 export CARGO_INCREMENTAL = 0
 endif
 
-.PHONY: help run test check instructions advisories build unit sim fuzz interop amqp stalls durability long-queue docs bench peers mutants soak setup fmt clean
+.PHONY: help run test check instructions advisories build unit sim fuzz interop amqp automation stalls durability automation-kills long-queue docs bench peers mutants packs soak setup fmt clean
 
 help: ## Shows this list.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -73,7 +75,13 @@ interop: build ## Third-party clients, and hostile ones, against the real broker
 	tests/interop/nats/build.sh
 	bench/brokerless/build.sh .tools/peers dev
 	$(CARGO) test --manifest-path $(BROKERLESS) --target-dir $(or $(CARGO_TARGET_DIR),target) --locked --quiet
-	.venv/bin/pytest -q -n 2 tests/interop tests/security --ignore tests/interop/amqp --ignore tests/interop/amqp10
+	.venv/bin/pytest -q -n 4 tests/interop tests/security --ignore tests/interop/amqp --ignore tests/interop/amqp10
+
+automation: build ## The automation: rules, packs, sensors and workflows in the real broker, and its API by StackStorm's clients.
+	.venv/bin/pytest -q -n 4 tests/automation
+
+packs: build ## Packs as published, from the checkouts in the folder PACKS: their environments, their own tests, their actions.
+	PACKS="$(abspath $(or $(PACKS),packs))" .venv/bin/pytest -q -rs tests/automation/test_published_packs.py
 
 amqp: build ## Third-party clients of AMQP 0-9-1 and 1.0, and the suites that their authors wrote.
 	tests/interop/amqp/install.sh
@@ -85,6 +93,9 @@ stalls: build ## STALL_CAUSES stalls of known cause, against what imori-bench sa
 
 durability: build ## KILLS kills, CUTS power cuts, FLIPS damaged places; failing, full and frozen disks.
 	KILLS=$(KILLS) CUTS=$(CUTS) FLIPS=$(FLIPS) .venv/bin/pytest -q -n 2 tests/durability
+
+automation-kills: build ## EXECUTIONS executions of the automation among kills, and PAUSES workflows that are paused.
+	EXECUTIONS=$(EXECUTIONS) PAUSES=$(PAUSES) .venv/bin/pytest -q -s tests/automation/test_kills.py tests/automation/test_pauses.py
 
 long-queue: ## A queue of MESSAGES messages of 1 KB on disk: filled, drained, and restored after a kill.
 	$(CARGO) build --profile dist --bin imori
@@ -110,13 +121,15 @@ mutants: ## Changes what keeps messages, line by line: the tests have to notice 
 	.tools/mutants/bin/python ci/mutants.py core
 	.tools/mutants/bin/python ci/mutants.py amqp10
 
-soak: ## Rights and selectors at random, the simulator, the fuzzers, the stalls and the ends of brokers for long, and the mutants.
+soak: ## Rights and selectors at random, a million Ruby scripts, the simulator, the fuzzers, the stalls and the ends of brokers for long, and the mutants.
 	IMORI_RIGHTS_CASES=1000000 $(CARGO) test -p imori-core --locked --quiet --test it rights_at_random
+	ci/ruby_soak.sh
 	IMORI_SELECTOR_CASES=20000000 $(CARGO) test -p imori-core --locked --quiet --lib naive
 	$(MAKE) sim SEEDS=1000000
 	$(MAKE) fuzz FUZZ_SECONDS=600
 	$(MAKE) stalls STALL_CAUSES=200
 	$(MAKE) durability KILLS=1000 CUTS=400 FLIPS=20000
+	$(MAKE) automation-kills
 	$(MAKE) long-queue
 	$(MAKE) mutants
 

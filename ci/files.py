@@ -36,7 +36,7 @@ EXTENSIONS = {
     ".ci": {"run"},
     "bench": {"c", "go", "gz", "java", "json", "md", "mod", "py", "sh", "sum", "svg", "toml", "xml"},
     "ci": {"py", "sh", "toml"},
-    "crates": {"css", "js", "lock", "py", "rs", "talk", "toml", "txt"},
+    "crates": {"c", "css", "js", "lock", "py", "rb", "rs", "sh", "talk", "toml", "txt", "yaml"},
     "deploy": {"json", "yml"},
     "docs": {"json", "md", "toml"},
     "examples": {"java", "md", "py", "sh", "xml"},
@@ -44,6 +44,7 @@ EXTENSIONS = {
     "tests": {
         *("c", "cpp", "go", "java", "json", "lock", "md", "mjs", "mod", "npmrc", "php", "pl"),
         *("properties", "py", "rb", "rs", "sh", "sum", "toml", "txt", "xml"),
+        *("yaml", "yml"),
     },
 }
 

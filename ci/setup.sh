@@ -34,6 +34,10 @@ if [ "$what" != check ]; then
     has valgrind || packages+=(valgrind)
     has mkfs.ext4 || packages+=(e2fsprogs)
     has mkfs.xfs || packages+=(xfsprogs)
+    # The server of the tests of remote actions; without it they are skipped.
+    has sshd || packages+=(openssh-server)
+    # The server of the tests of the automation's other store; without it they are skipped.
+    ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || packages+=(postgresql)
     # The browser of the tests that need one; without it they are skipped.
     has chromium || packages+=(chromium)
     # Checks the metrics and the alert rules; without it those tests are skipped.

@@ -31,8 +31,8 @@ class Stage:
 # The first lane builds the workspace once. The second begins with stages that build in folders of their own; `check`
 # waits, because Cargo allows one command at a time per folder.
 LANES = (
-    (Stage("build", 720), Stage("unit", 330), Stage("docs", 75), Stage("interop", 340)),
-    (Stage("fuzz", 480), Stage("check", 360), Stage("sim", 300), Stage("amqp", 260)),
+    (Stage("build", 900), Stage("unit", 360), Stage("docs", 75), Stage("interop", 420)),
+    (Stage("fuzz", 600), Stage("check", 450), Stage("sim", 200), Stage("amqp", 260), Stage("automation", 300)),
 )
 
 # Everything that these need is built by then, and nothing else runs.

@@ -1,8 +1,8 @@
 """Checks the structure of the Rust tree.
 
 A file imports only from files declared after it in its `lib.rs` (or `mod.rs`), so that reading down follows a message;
-a path has at most one folder below `src`; no file has a catch-all name; and nothing in the repository mentions how it
-was made. prose.py checks how types and pages read, and files.py which files are tracked.
+a path has at most one folder below `src`; no file has a catch-all name; nothing in the repository mentions how it was
+made; and one file alone has `unsafe`. prose.py checks how types and pages read, and files.py which files are tracked.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+import tomllib
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -22,6 +23,10 @@ USE = re.compile(r"\b((?:crate|super|self)(?:::\w+)+)")
 TEST = re.compile(r"#\[cfg\(test\)\]\s*(?:pub\(crate\)\s+)?mod\s+\w+\s*;")
 TEST_BLOCK = re.compile(r"#\[cfg\(test\)\]\s*(?:pub\(crate\)\s+)?mod\s+\w+\s*\{.*\Z", re.DOTALL)
 COMMENT = re.compile(r"//.*$", re.MULTILINE)
+# The file that may contain `unsafe`, and its crate, whose lints are the workspace's otherwise (decision 0128).
+UNSAFE_FILE = Path("crates/imori-ruby/src/ffi.rs")
+UNSAFE_CRATE = Path("crates/imori-ruby/Cargo.toml")
+UNSAFE = re.compile(r"\bunsafe\s*(?:\{|fn\b|impl\b|extern\b|trait\b)|\[unsafe\(|allow\(unsafe_code")
 FORBIDDEN = re.compile("|".join(["TO" + "DO", "FIX" + "ME", r"\.\./" + "shared"]))
 
 
@@ -121,11 +126,23 @@ def check_words() -> list[str]:
     return complaints
 
 
+def check_unsafe() -> list[str]:
+    """Returns complaints about `unsafe` outside of its file, and about the lints of the file's crate."""
+    files = [*sorted(Path("crates").glob("*/src/**/*.rs")), *sorted(Path("crates").glob("*/build/**/*.rs"))]
+    found = [file for file in files if file != UNSAFE_FILE and UNSAFE.search(COMMENT.sub("", file.read_text("utf-8")))]
+    complaints = [f"{file}: has `unsafe`, which only {UNSAFE_FILE} may have" for file in found]
+    workspace = tomllib.loads(Path("Cargo.toml").read_text("utf-8"))["workspace"]["lints"]
+    wanted = {**workspace, "rust": {**workspace["rust"], "unsafe_code": "deny"}}
+    if tomllib.loads(UNSAFE_CRATE.read_text("utf-8"))["lints"] != wanted:
+        complaints.append(f"{UNSAFE_CRATE}: its lints differ from the workspace's by more than `unsafe_code`")
+    return complaints
+
+
 def main() -> int:
     """Prints all complaints; the exit code is 1 if there are any."""
     roots = sorted(Path("crates").glob("*/src/lib.rs")) + sorted(Path("crates").glob("*/src/main.rs"))
     complaints = [complaint for root in roots for complaint in check_crate(root)]
-    complaints += check_files() + check_words() + check_prose()
+    complaints += check_unsafe() + check_files() + check_words() + check_prose()
     for complaint in complaints:
         print(complaint)
     return 1 if complaints else 0

@@ -24,7 +24,14 @@ def test_commands_of_the_page_do_what_it_says(tmp_path: Path) -> None:
     make, serve, respond, call, others = [_command(block.text, ports) for block in _blocks("sh")]
     (answer, *_) = [block.text for block in PAGE.blocks if "output" in block.marks]
     # The listeners without TLS are enabled as well.
-    others_of = {"STOMP": "0", "AMQP": "0", "WS": "0", "NATS_MONITOR": "0", "ADMIN": "0"}
+    others_of = {
+        "STOMP": "0",
+        "AMQP": "0",
+        "WS": "0",
+        "NATS_MONITOR": "0",
+        "ADMIN": "0",
+        "AUTOMATION": "0",
+    }
     others_of["NATS"] = ports["4222"]
     environment = dict(os.environ)
     for listener, port in others_of.items():

@@ -39,8 +39,15 @@ class Imori:
 
     def rss_bytes(self) -> int:
         """Returns the resident memory of the process."""
+        return self._memory("VmRSS:")
+
+    def anonymous_bytes(self) -> int:
+        """Returns the resident memory of the process without the pages of its program."""
+        return self._memory("RssAnon:")
+
+    def _memory(self, key: str) -> int:
         status = Path(f"/proc/{self.process.pid}/status").read_text()
-        line = next(line for line in status.splitlines() if line.startswith("VmRSS:"))
+        line = next(line for line in status.splitlines() if line.startswith(key))
         return int(line.split()[1]) * 1024
 
     def operator_password(self) -> str:

@@ -81,7 +81,7 @@ def running_reloadable(folder: Path, text: str) -> Iterator[Reloadable]:
 
 def listeners(**addresses: str) -> str:
     """Returns a section with exactly these listeners."""
-    names = ["stomp", "nats", "amqp", "ws", "nats_monitor", "admin"]
+    names = ["stomp", "nats", "amqp", "ws", "nats_monitor", "admin", "automation"]
     lines = dict.fromkeys(names, "[]") | {
         name: f'["{address}"]' for name, address in addresses.items()
     }

@@ -52,8 +52,8 @@ def test_the_memory_of_password_checks_goes_back(
         raw = connect_raw(imori)
         raw.login(headers={"login": "eve", "passcode": "wrong"})
         raw.close()
-    assert imori.rss_bytes() > IDLE_BYTES, "a password was just checked"
-    wait_for(lambda: imori.rss_bytes() < IDLE_BYTES)
+    assert imori.anonymous_bytes() > IDLE_BYTES, "a password was just checked"
+    wait_for(lambda: imori.anonymous_bytes() < IDLE_BYTES)
 
 
 def test_a_line_of_json_has_each_key_once_and_numbers_as_numbers(
@@ -84,8 +84,8 @@ def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return dict(pairs)
 
 
-# Resident memory of an idle debug build, whose code alone is 20 MiB.
-IDLE_BYTES = 30 * 1024 * 1024
+# Memory of an idle broker without the pages of its program, of which a debug build has more.
+IDLE_BYTES = 18 * 1024 * 1024
 
 NAMES = [
     b"a\\nINFO forged line",
@@ -270,6 +270,9 @@ def test_the_workspace_forbids_unsafe_code() -> None:
         if "workspace" in crate:
             # A workspace of its own.
             assert crate["lints"]["rust"]["unsafe_code"] == "forbid", manifest
+        elif manifest.parent.name == "imori-ruby":
+            # One file of it calls C; ci/tree.py looks for others (decision 0128).
+            assert crate["lints"]["rust"]["unsafe_code"] == "deny", manifest
         else:
             assert crate["lints"] == {"workspace": True}, manifest
     assert workspace["profile"]["release"]["overflow-checks"] is True, "SECURITY LIM-16"

@@ -3,9 +3,11 @@
 use anyhow::Result;
 use clap::{Args, Subcommand};
 
+use crate::automation;
 use crate::interrupt;
 use crate::options::{
-    FanOutOptions, IdleOptions, Outputs, PubsubOptions, QueueOptions, RpcOptions, SoakOptions,
+    AutomationOptions, FanOutOptions, IdleOptions, Outputs, PubsubOptions, QueueOptions, RpcOptions,
+    SoakOptions,
 };
 use crate::record::report::Report;
 use crate::report::compare::{CompareOptions, compare};
@@ -28,6 +30,8 @@ pub enum Task {
     /// Measure one broker.
     #[command(flatten)]
     Scenario(Box<Scenario>),
+    /// Measure the automation of a broker, and the rules that it evaluates.
+    Automation(Box<AutomationOptions>),
     /// Compare one result with another, and say whether it got worse.
     Compare(CompareOptions),
     /// Work with several brokers.
@@ -101,6 +105,10 @@ pub fn run(args: &BenchArgs) -> Result<u8> {
             let runs = Runs::new(vec![Run { side: String::new(), report }]);
             scenario.outputs().publish("imori bench", &runs)?;
             Ok(code)
+        }
+        Task::Automation(options) => {
+            interrupt::listen()?;
+            automation::run(options)
         }
         Task::Compare(options) => compare(options),
         Task::Beside(beside) => beside.run(),

@@ -2,9 +2,10 @@
 //!
 //! The tool drives a broker by URL, checks every reply and every delivery, and measures what they
 //! cost the broker. It never links the server, so a bug of the broker cannot hide itself in the
-//! tool that judges it. A program may add protocols of its own through [`driver`].
+//! tool that judges it; only the evaluation of rules is also measured in this process. A program may add protocols of its own through [`driver`].
 
 mod command;
+mod automation;
 mod versus;
 mod peers;
 mod scenario;
@@ -43,9 +44,9 @@ pub mod driver {
 pub use amount::Amount;
 pub use command::{BenchArgs, Scenario, Task, run};
 pub use options::{
-    AckMode, AckOrder, Arrival, BrokerOptions, Depth, FanOutOptions, FlowOptions, IdleOptions, KeepOptions,
-    Level, LoadOptions, Objective, Outputs, PubsubOptions, QueueArgument, QueueOptions, QueuePhase, Rate,
-    ReplyKind, RpcOptions, Slo, SoakOptions, Style,
+    AckMode, AckOrder, ApiUrl, Arrival, AutomationOptions, BrokerOptions, Depth, FanOutOptions, FlowOptions,
+    IdleOptions, KeepOptions, Level, LoadOptions, Objective, Outputs, PubsubOptions, QueueArgument,
+    QueueOptions, QueuePhase, Rate, ReplyKind, RpcOptions, Slo, SoakOptions, Style,
 };
 pub use page::axis::{Axis, Scale, Unit};
 pub use page::plot::{Plot, Point, Series, SeriesKind};

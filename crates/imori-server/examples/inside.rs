@@ -55,6 +55,7 @@ fn main() -> Outcome<()> {
     (config.listeners.nats, config.listeners.amqp) = (any(), any());
     (config.listeners.stomp, config.listeners.ws) = (Vec::new(), Vec::new());
     (config.listeners.nats_monitor, config.listeners.admin) = (Vec::new(), Vec::new());
+    config.listeners.automation = Vec::new();
     let server = Server::start(&config)?;
     let address = |protocol| {
         let of = |listener: &&imori_server::Listener| listener.name.service == Service::Messages(protocol);

@@ -6,7 +6,7 @@ use imori_core::message::Value as CoreValue;
 use serde_json::Value;
 
 /// A value of JSON as one of the broker's; a whole number is signed where it can be.
-pub(crate) fn value_of(value: &Value) -> CoreValue<'_> {
+pub fn value_of(value: &Value) -> CoreValue<'_> {
     match value {
         Value::Null => CoreValue::Null,
         Value::Bool(flag) => CoreValue::Bool(*flag),
@@ -25,7 +25,7 @@ pub(crate) fn value_of(value: &Value) -> CoreValue<'_> {
 }
 
 /// The value of an argument as JSON.
-pub(crate) fn shown(value: &CoreValue<'_>) -> Value {
+pub fn shown(value: &CoreValue<'_>) -> Value {
     let mut text = String::new();
     value.push_json(&mut text);
     serde_json::from_str(&text).unwrap_or_default()

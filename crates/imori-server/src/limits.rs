@@ -32,9 +32,6 @@ pub(crate) const RATE_BURST: Duration = Duration::from_secs(1);
 /// Shortest wait of a publisher that exceeded such a rate. Less would wake it for each message.
 pub(crate) const RATE_WAIT_MIN: Duration = Duration::from_millis(5);
 
-/// Users and vhosts whose limits appear in `/metrics`. The admin API shows the others.
-pub(crate) const LIMITED_SERIES_MAX: usize = 100;
-
 /// Time after which a settlement that may not be executed now is retried. Longer than the checkpointer's interval
 /// would delay it unnecessarily.
 pub(crate) const SETTLE_AGAIN: Duration = Duration::from_millis(5);
@@ -157,6 +154,10 @@ pub(crate) const INBOXES_MAX: u16 = 4096;
 /// the oldest one without a request is closed.
 pub(crate) const HTTP_CONNECTIONS_MAX: usize = 16;
 
+/// Connections to the automation's listener: senders of webhooks, clients of its API, and readers of its stream, whose
+/// connections stay. More: the oldest one without a request is closed.
+pub(crate) const AUTOMATION_CONNECTIONS_MAX: usize = 256;
+
 /// Bytes of a request's head. More: it is refused. The HTTP library accepts no smaller limit.
 pub(crate) const HTTP_HEAD_BYTES_MAX: usize = 8 * 1024;
 
@@ -169,27 +170,15 @@ pub(crate) const HTTP_HEAD_MAX: Duration = Duration::from_secs(10);
 /// Timeout of a TLS handshake on an HTTP listener. Longer: the connection is closed.
 pub(crate) const HTTP_HANDSHAKE_MAX: Duration = Duration::from_secs(5);
 
-/// Threads for HTTP requests that block on the check of a login or on the disk: one for each possible connection.
+/// Time that services have to finish their work after the broker's end. Longer: they are cut.
+pub(crate) const FINISHING_TIME_MAX: Duration = Duration::from_secs(10);
+
+/// Threads for HTTP requests that block on the check of a login or on the disk: one for each possible connection to the
+/// monitor and the admin listener. More wait.
 pub(crate) const HTTP_WAITING_THREADS_MAX: usize = 2 * HTTP_CONNECTIONS_MAX;
 
-/// Bytes of a request's body on the admin listener, as in RabbitMQ. More: it is refused.
-pub(crate) const ADMIN_BODY_BYTES_MAX: u64 = 10 * 1024 * 1024;
-
-/// Lifetime of an HTTP connection; a response in progress is finished.
+/// Lifetime of a connection to the monitor or the admin listener; a response in progress is finished.
 pub(crate) const HTTP_LIFE_MAX: Duration = Duration::from_secs(60);
-
-/// Rows of a list produced at a time, about a kilobyte each. The rest follows when these are written and other
-/// requests had their turn.
-pub(crate) const HTTP_ROWS_AT_ONCE: usize = 256;
-
-/// Rows of a page on the admin listener, as in RabbitMQ. More: the request is refused.
-pub(crate) const ADMIN_PAGE_ROWS_MAX: usize = 500;
-
-/// Connections in a response of the monitor, about 600 bytes each. More: the response says so in its `limit`.
-pub(crate) const MONITOR_ROWS_MAX: usize = 10_000;
-
-/// Subscriptions in a response of the monitor, up to a kilobyte each. More are left out.
-pub(crate) const MONITOR_LISTED_MAX: usize = 10_000;
 
 /// Bytes of a request for an upgrade to WebSocket. More: it is refused. Browsers send a few hundred, plus cookies.
 pub(crate) const UPGRADE_BYTES_MAX: usize = 8 * 1024;
@@ -244,9 +233,6 @@ pub(crate) const SPACE_LOOK_LOW: Duration = Duration::from_millis(200);
 
 /// Seconds for each of which the longest commit is kept, because a mean hides stalls.
 pub(crate) const COMMIT_SECONDS: usize = 60;
-
-/// Queues in a response of the monitor, about 200 bytes each. More: the response says so in its `limit`.
-pub(crate) const MONITOR_QUEUES_MAX: usize = 10_000;
 
 /// Time for clients to hear that the broker ends because of its disk; the whole end takes less than a second.
 pub(crate) const DISK_FAILURE_GOODBYE: Duration = Duration::from_millis(200);
@@ -400,10 +386,6 @@ pub(crate) const SCRAM_SALT_BYTES_MAX: usize = 1024;
 /// dropped.
 pub(crate) const LOGIN_ATTEMPTS_KNOWN_MAX: usize = 4096;
 
-/// Queues with samples in `/metrics`: half of them hold the most messages, half moved the most. Even with the longest
-/// names a response stays below a mebibyte; other queues are shown on request.
-pub(crate) const METRICS_QUEUES_MAX: usize = 64;
-
 /// Bytes of the definitions file: a few hundred thousand objects. More: the broker does not start, or refuses the
 /// reload.
 pub(crate) const DEFINITIONS_FILE_BYTES_MAX: u64 = 64 * 1024 * 1024;
@@ -418,46 +400,9 @@ pub(crate) const QUEUES_MAX: usize = 64 << 20;
 /// Vhosts of a broker; each has its own routing table and responder, and a share of the queue slots.
 pub(crate) const VHOSTS_MAX: usize = 256;
 
-/// Interval at which the deletion of a vhost checks whether its connections have ended.
-pub(crate) const VHOST_LOOK_EVERY: Duration = Duration::from_millis(100);
-
-/// Number of those checks before the deletion gives up.
-pub(crate) const VHOST_LOOKS_MAX: usize = 100;
-
-/// Time between two samples of queue counters for rates. Shorter: rates of small numbers jump, and all queues are
-/// scanned needlessly.
-pub(crate) const RATES_EVERY: Duration = Duration::from_secs(5);
-
-/// Messages that an operator peeks at or takes in one request. More: the request is refused.
-pub(crate) const ADMIN_MESSAGES_MAX: usize = 1_000;
-
-/// Bytes of those messages' bodies after the first, which are in memory together. More: fewer messages are returned.
-pub(crate) const ADMIN_MESSAGES_BYTES_MAX: usize = 8 * 1024 * 1024;
-
-/// Interval at which a request waits for a page of a queue.
-pub(crate) const ADMIN_PAGE_LOOK_EVERY: Duration = Duration::from_millis(20);
-
-/// Number of those intervals before the request gives up.
-pub(crate) const ADMIN_PAGE_LOOKS_MAX: usize = 250;
-
-/// Messages that an operator's request moves in one turn of a cell, which bounds how long clients wait.
-pub(crate) const ADMIN_MOVES_A_TURN: usize = 64;
-
-/// Messages scanned by a dry run, which then reports that it stopped.
-pub(crate) const ADMIN_DRY_RUN_MESSAGES_MAX: usize = 100_000;
-
 /// Events kept for readers of the event stream, a few hundred bytes each. Older ones are dropped, and readers learn
 /// how many they missed.
 pub(crate) const HAPPENINGS_KEPT: usize = 4_096;
-
-/// Events written to a reader at a time.
-pub(crate) const EVENTS_AT_ONCE: usize = 64;
-
-/// Duration of an event stream: shorter than [`HTTP_LIFE_MAX`], so that it ends between two events.
-pub(crate) const EVENTS_LIFE_MAX: Duration = Duration::from_secs(50);
-
-/// Longest silence of an event stream; a write shows whether its reader is gone.
-pub(crate) const EVENTS_QUIET_MAX: Duration = Duration::from_secs(5);
 
 /// Bytes of a new password, so that hashing stays cheap. More: the change is refused.
 pub(crate) const PASSWORD_BYTES_MAX: usize = 1024;

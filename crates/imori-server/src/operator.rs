@@ -7,8 +7,8 @@ use std::sync::mpsc::Sender;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tracing::info;
 
-use crate::requests::operator_request::{OperatorRequest, ReloadAnswer};
-use crate::shared::{Phase, Shared};
+use crate::broker::{OperatorRequest, ReloadAnswer};
+use crate::shared::Shared;
 
 /// All signals that the broker handles.
 pub(crate) struct Signals {
@@ -51,19 +51,9 @@ impl Signals {
                 Some(request) => drop(requests.send(request)),
                 None => {
                     info!("stopping");
-                    stop(&shared);
+                    shared.stop();
                 }
             }
         }
     }
-}
-
-/// Stops the broker and lets connections finish; a second call ends it at once.
-pub(crate) fn stop(shared: &Shared) {
-    shared.phase.send_modify(|phase| {
-        *phase = match phase {
-            Phase::Serving => Phase::Stopping,
-            Phase::Stopping | Phase::Ended => Phase::Ended,
-        }
-    });
 }

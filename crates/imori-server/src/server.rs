@@ -2,12 +2,11 @@
 
 use std::fmt;
 use std::io;
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Arc, Mutex, Weak};
 use std::thread::{Builder, JoinHandle, available_parallelism};
 use std::time::Duration;
 
-use axum::Router;
 use imori_core::authorize::Identity;
 use imori_core::broker::queue_restored;
 use imori_core::message::DeathReason;
@@ -19,21 +18,18 @@ use tokio::sync::mpsc;
 use tracing::{info, warn};
 
 use crate::access::{FirstPassword, make_admin, make_operator};
-use crate::admin;
+use crate::broker::{Broker, OperatorRequest};
 use crate::cell::Cell;
 use crate::checkpoint::checkpointer::run_checkpointer;
 use crate::config::Config;
-use crate::http::{self, Guarded, HttpService};
+use crate::http::{self, HttpService};
 use crate::internal::{InternalClients, start_responders};
 use crate::jwt::Issuer;
-use crate::limits::ADMIN_BODY_BYTES_MAX;
+use crate::limits::{AUTOMATION_CONNECTIONS_MAX, HTTP_CONNECTIONS_MAX, HTTP_LIFE_MAX};
 use crate::login::Authenticator;
-use crate::metrics::{CpuMeter, Metrics, Rates};
-use crate::monitor::{self, Monitored, Requests, Shown, server_id};
-use crate::operator::{Signals, stop};
-use crate::reload::{Bound, DefinitionsFile, Listening, Reloader, bind_all};
-use crate::requests::administered::Administered;
-use crate::requests::operator_request::OperatorRequest;
+use crate::operator::Signals;
+use crate::reload::{Bound, HttpServices, Listening, Reloader, bind_all, take_over};
+use crate::services::{ImportDefinitions, Services};
 use crate::settings::Listener;
 use crate::shared::{Arrival, CellHandle, Phase, ServeError, Shared, queue_key};
 use crate::slots::unpoisoned;
@@ -81,31 +77,46 @@ impl fmt::Debug for LiveUsers {
 impl StopHandle {
     /// Stops the server and lets connections finish what they have begun. A second call ends it at once.
     pub fn stop(&self) {
-        stop(&self.0);
+        self.0.stop();
     }
 }
 
 impl Server {
-    /// Binds all listeners and starts all threads.
+    /// Binds all listeners and starts all threads. Listeners for HTTP answer every request with 404.
     ///
     /// # Errors
     /// The configuration is refused, an address cannot be bound, a thread cannot be started, or the store cannot be
     /// opened.
     pub fn start(config: &Config) -> Result<Server, StartError> {
-        Server::start_all(config, None)
+        Server::start_with(config, |_| Services::default())
+    }
+
+    /// Like [`Server::start`], with the services that `services` makes for the broker.
+    ///
+    /// # Errors
+    /// As for [`Server::start`].
+    pub fn start_with(
+        config: &Config,
+        services: impl FnOnce(&Broker) -> Services,
+    ) -> Result<Server, StartError> {
+        Server::start_all(config, None, services)
     }
 
     /// Like [`Server::start`], with another authenticator.
     ///
     /// # Errors
     /// As for [`Server::start`].
-    pub fn start_with(config: &Config, authenticator: Arc<dyn Authenticator>) -> Result<Server, StartError> {
-        Server::start_all(config, Some(authenticator))
+    pub fn start_with_authenticator(
+        config: &Config,
+        authenticator: Arc<dyn Authenticator>,
+    ) -> Result<Server, StartError> {
+        Server::start_all(config, Some(authenticator), |_| Services::default())
     }
 
     fn start_all(
         config: &Config,
         authenticator: Option<Arc<dyn Authenticator>>,
+        services: impl FnOnce(&Broker) -> Services,
     ) -> Result<Server, StartError> {
         config.check().map_err(StartError::Config)?;
         let tls = TlsFiles::of(&config.tls).map(TlsAcceptor::start).transpose().map_err(StartError::Tls)?;
@@ -155,8 +166,8 @@ impl Server {
             requests,
             first_password: None,
         };
-        let started =
-            server.start_threads(count, space, FirstCell { awakenings, requests: Arc::new(sender) }, bound);
+        let first = FirstCell { awakenings, requests: Arc::new(sender) };
+        let started = server.start_threads((count, first), space, bound, services);
         if started.is_err() {
             server.shared.phase.send_replace(Phase::Ended);
         }
@@ -165,36 +176,48 @@ impl Server {
 
     fn start_threads(
         &mut self,
-        cells: usize,
+        (cells, first): (usize, FirstCell),
         space: SpaceWatch,
-        first: FirstCell,
         bound: Vec<Bound>,
+        services: impl FnOnce(&Broker) -> Services,
     ) -> Result<(), StartError> {
         let requests = Arc::downgrade(&first.requests);
         let cell = self.start_cells(cells, first)?;
         self.start_watch(space)?;
         self.start_checkpointer()?;
         self.start_keys()?;
-        let (thread, http) = http::start(self.shared.phase.subscribe()).map_err(StartError::Thread)?;
+        let (thread, http) = http::start(self.shared.phase.subscribe(), self.shared.finishing.subscribe())
+            .map_err(StartError::Thread)?;
         self.http = Some(thread);
-        let metrics = self.metrics();
-        let monitor = HttpService::new(&self.shared, self.monitor(&metrics));
-        let administered = self.administered(metrics, requests);
-        self.make_users(&administered, &http)?;
-        let admin = HttpService::new(&self.shared, admin::routes(Arc::clone(&administered)));
+        let broker = Broker::new(Arc::clone(&self.shared), requests, http.clone());
+        let Services { admin, monitor, automation, definitions } = services(&broker);
+        self.make_users(definitions.as_deref(), &http)?;
+        let service = |router, connections_max, life_max| {
+            HttpService::new(&self.shared, router, connections_max, life_max)
+        };
+        let served = HttpServices {
+            monitor: service(monitor, HTTP_CONNECTIONS_MAX, Some(HTTP_LIFE_MAX)),
+            admin: service(admin, HTTP_CONNECTIONS_MAX, Some(HTTP_LIFE_MAX)),
+            // Readers of the stream stay.
+            automation: service(automation, AUTOMATION_CONNECTIONS_MAX, None),
+        };
         let runtimes = (cell, http.clone());
-        let listening = Listening::start(Arc::clone(&self.shared), runtimes, (monitor, admin), bound);
+        let listening = Listening::start(Arc::clone(&self.shared), runtimes, served, bound);
         let listening = listening.map_err(StartError::Thread)?;
-        self.reloader = Some(Reloader::new(administered, http, listening));
+        self.reloader = Some(Reloader::new(Arc::clone(&self.shared), definitions, http, listening));
         Ok(())
     }
 
     /// Applies the definitions file, and creates the user `admin` if there is no user.
-    fn make_users(&mut self, broker: &Arc<Administered>, runtime: &Handle) -> Result<(), StartError> {
+    fn make_users(
+        &mut self,
+        importer: Option<&dyn ImportDefinitions>,
+        runtime: &Handle,
+    ) -> Result<(), StartError> {
         let config = &self.shared.settings.load().config;
         let offered = self.shared.access.offer_scram(config.users.scram);
         offered.map_err(|error| StartError::Scram(error.to_string()))?;
-        let definitions = DefinitionsFile::read(config).and_then(|file| file.take_over(broker, runtime));
+        let definitions = take_over(config, importer, &self.shared.access, runtime);
         definitions.map_err(|error| StartError::Definitions(error.to_string()))?;
         if self.shared.access.awaits_recovery() {
             return Ok(());
@@ -344,58 +367,11 @@ impl Server {
         self.watch = Some(watch.map_err(StartError::Thread)?);
         Ok(())
     }
-
-    /// Creates the source of metrics.
-    fn metrics(&self) -> Arc<Metrics> {
-        let config = &self.shared.settings.load().config;
-        Arc::new(Metrics {
-            node: node_name(config),
-            disk_reserve_bytes: config.journal.reserve_bytes.as_usize() as u64,
-            started: self.shared.clock.now(),
-            started_s: Metrics::now_s(),
-            rates: Rates::default(),
-            told: Mutex::default(),
-            shared: Arc::clone(&self.shared),
-        })
-    }
-
-    /// Creates the monitor's routes.
-    fn monitor(&self, metrics: &Arc<Metrics>) -> Router {
-        let monitored = Monitored {
-            guarded: Arc::new(Guarded { shared: Arc::clone(&self.shared), body_bytes_max: 0 }),
-            cores: available_parallelism().map_or(1, usize::from),
-            started: self.shared.clock.now(),
-            cpu: CpuMeter::start(),
-            requests: Requests::default(),
-            metrics: Arc::clone(metrics),
-            shown: Shown::default(),
-            shared: Arc::clone(&self.shared),
-        };
-        monitor::routes(Arc::new(monitored))
-    }
-
-    /// The broker as seen by the admin listener.
-    fn administered(
-        &self,
-        metrics: Arc<Metrics>,
-        requests: Weak<Sender<OperatorRequest>>,
-    ) -> Arc<Administered> {
-        let body_bytes_max = ADMIN_BODY_BYTES_MAX;
-        Arc::new(Administered {
-            guarded: Arc::new(Guarded { shared: Arc::clone(&self.shared), body_bytes_max }),
-            node: node_name(&self.shared.settings.load().config),
-            cores: available_parallelism().map_or(1, usize::from),
-            started: self.shared.clock.now(),
-            metrics,
-            requests,
-            shared: Arc::clone(&self.shared),
-        })
-    }
 }
 
-/// The broker's name in the form of a RabbitMQ node's.
-fn node_name(config: &Config) -> String {
-    format!("{}@localhost", config.nats.server_name)
+/// A unique id of this run of the broker, random like nats-server's.
+fn server_id(random: &[u8; 16]) -> String {
+    format!("I{:032X}", u128::from_be_bytes(*random))
 }
 
 /// A stop that takes longer than this is logged.

@@ -1,5 +1,6 @@
 //! The settings in force, which a reload replaces as a whole.
 
+use std::fmt;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
@@ -12,7 +13,7 @@ use crate::tls::TlsAcceptor;
 use crate::websocket::UpgradePolicy;
 
 /// The configuration in force, and settings derived from it for connections.
-pub(crate) struct Settings {
+pub struct Settings {
     pub(crate) config: Config,
     pub(crate) protocols: ProtocolSettings,
     pub(crate) outbound: OutboundLimits,
@@ -22,6 +23,49 @@ pub(crate) struct Settings {
     pub(crate) tls: Option<Arc<TlsAcceptor>>,
     /// The open listeners.
     pub(crate) listeners: Vec<Listener>,
+}
+
+impl Settings {
+    /// The configuration in force.
+    pub fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// The open listeners.
+    pub fn listeners(&self) -> &[Listener] {
+        &self.listeners
+    }
+
+    /// The address of the first listener of a service.
+    pub fn address_of(&self, service: Service) -> Option<SocketAddr> {
+        first_of(&self.listeners, service)
+    }
+
+    /// The address announced to NATS clients: their listener's, or else the first one.
+    pub fn client_address(&self) -> SocketAddr {
+        client_address(&self.listeners)
+    }
+
+    /// The settings for NATS clients.
+    pub fn nats(&self) -> &imori_nats::settings::Settings {
+        &self.protocols.nats
+    }
+
+    /// Bytes that may wait to be written to one connection.
+    pub fn unsent_bytes_max(&self) -> usize {
+        self.outbound.unsent_bytes_max
+    }
+
+    /// Whether certificates that were to be renewed cannot be used, so that older ones are in force.
+    pub fn is_certificate_refused(&self) -> bool {
+        self.tls.as_ref().is_some_and(|tls| tls.is_renewal_refused())
+    }
+}
+
+impl fmt::Debug for Settings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Settings").finish_non_exhaustive()
+    }
 }
 
 /// A bound listener.
@@ -50,7 +94,7 @@ pub(crate) fn mark_bytes(memory_bytes: usize, config: &Config) -> usize {
 }
 
 /// The address of the first listener of a service.
-pub(crate) fn first_of(listeners: &[Listener], service: Service) -> Option<SocketAddr> {
+fn first_of(listeners: &[Listener], service: Service) -> Option<SocketAddr> {
     listeners.iter().find(|listener| listener.name.service == service).map(|listener| listener.address)
 }
 

@@ -136,7 +136,7 @@ impl ListenerKind {
     pub(crate) fn protocol(self) -> Option<ProtocolName> {
         match self.name.service {
             Service::Messages(protocol) => Some(protocol),
-            Service::WebSocket | Service::NatsMonitor | Service::Admin => None,
+            Service::WebSocket | Service::NatsMonitor | Service::Admin | Service::Automation => None,
         }
     }
 }
@@ -200,7 +200,7 @@ impl CellHandle {
 
 /// The phases of the broker's life.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Phase {
+pub enum Phase {
     /// The broker is serving.
     Serving,
     /// The broker accepts nothing new and lets connections finish.
@@ -266,6 +266,8 @@ pub(crate) struct Shared {
     /// Whether there is a memory alarm, for tasks that wait for a change.
     pub(crate) alarm: watch::Sender<bool>,
     pub(crate) phase: watch::Sender<Phase>,
+    /// Services that have something to finish after the phase `Ended`.
+    pub(crate) finishing: watch::Sender<usize>,
     /// Why the broker had to end, if it had to.
     pub(crate) fault: Mutex<Option<ServeError>>,
 }
@@ -422,6 +424,16 @@ impl Shared {
                 handle.connections.with(key, |link| link.signal(Signal::Unthrottled));
             }
         }
+    }
+
+    /// Stops the broker and lets connections finish; a second call ends it at once.
+    pub(crate) fn stop(&self) {
+        self.phase.send_modify(|phase| {
+            *phase = match phase {
+                Phase::Serving => Phase::Stopping,
+                Phase::Stopping | Phase::Ended => Phase::Ended,
+            }
+        });
     }
 
     /// Ends the broker because of a fault in its core.

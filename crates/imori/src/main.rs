@@ -1,6 +1,7 @@
 //! The command line: the only place that exits the process.
 
 mod command;
+mod automate;
 mod administer;
 mod reload;
 mod config;

@@ -30,7 +30,7 @@ pub(crate) struct Recipe {
 }
 
 /// More than a broker on a virtual machine needs to write its state to disk.
-const GRACE: Duration = Duration::from_secs(60);
+pub(crate) const GRACE: Duration = Duration::from_secs(60);
 
 /// Writes the configuration of a peer into its folder, and returns its command line.
 pub(crate) fn prepare(peer: &Peer, found: Option<&Program>, folder: &Path, port: u16) -> Result<Recipe> {

@@ -65,7 +65,7 @@ impl Running {
         if peer.origin == Origin::Elsewhere {
             let url = peer.url.clone().context("a peer that runs already has a URL")?;
             let running = Running { url, pids: Vec::new(), configuration: Vec::new(), guard: None };
-            running.wait(peer, None)?;
+            running.wait(None, || answers(&running.url, peer.protocol).unwrap_or(false))?;
             return Ok(running);
         }
         let port = free_port()?;
@@ -73,21 +73,35 @@ impl Running {
         let recipe = prepare(peer, found, &folder, port).inspect_err(|_| {
             let _ = fs::remove_dir_all(&folder);
         })?;
-        let guard = Guarded::start(&recipe, &folder, ours, cpus)?;
         let url = peer.url.clone().unwrap_or_else(|| peer.protocol.on_loopback(port));
+        Running::start_by(&recipe, &folder, (ours, cpus), &url, || {
+            answers(&url, peer.protocol).unwrap_or(false)
+        })
+    }
+
+    /// Starts a program in its folder, and waits until it is ready.
+    pub(crate) fn start_by(
+        recipe: &Recipe,
+        folder: &Path,
+        (ours, cpus): (&Ourselves, Option<&str>),
+        url: &str,
+        is_ready: impl Fn() -> bool,
+    ) -> Result<Running> {
+        let guard = Guarded::start(recipe, folder, ours, cpus)?;
         let mut configuration = vec![("command".to_owned(), recipe.command.join(" "))];
         configuration.extend(recipe.configuration.clone());
-        let mut running = Running { url, pids: Vec::new(), configuration, guard: Some(guard) };
-        running.wait(peer, recipe.stop.as_deref())?;
-        running.pids = running.serving(&recipe);
+        let mut running =
+            Running { url: url.to_owned(), pids: Vec::new(), configuration, guard: Some(guard) };
+        running.wait(recipe.stop.as_deref(), is_ready)?;
+        running.pids = running.serving(recipe);
         Ok(running)
     }
 
-    /// Waits until a login succeeds; fails if the peer ends before.
-    fn wait(&self, peer: &Peer, stop: Option<&str>) -> Result<()> {
+    /// Waits until the peer is ready; fails if it ends before.
+    fn wait(&self, stop: Option<&str>, is_ready: impl Fn() -> bool) -> Result<()> {
         let deadline = Instant::now() + READY_AFTER_MAX;
         loop {
-            if answers(&self.url, peer.protocol).unwrap_or(false) {
+            if is_ready() {
                 return Ok(());
             }
             // With a stop command, the start command may have ended after starting a process
@@ -206,7 +220,7 @@ fn own_group(command: &mut Command) -> &mut Command {
 }
 
 /// Creates a new folder.
-fn fresh_folder(name: &str) -> Result<PathBuf> {
+pub(crate) fn fresh_folder(name: &str) -> Result<PathBuf> {
     let plain: String =
         name.chars().map(|char| if char.is_ascii_alphanumeric() { char } else { '-' }).collect();
     let root = std::env::temp_dir();
@@ -231,7 +245,7 @@ fn address(place: &str) -> Result<SocketAddr> {
 }
 
 /// Whether a login succeeds, or, for protocols without login, whether the port accepts a connection.
-fn answers(url: &str, protocol: Scheme) -> Result<bool> {
+pub(crate) fn answers(url: &str, protocol: Scheme) -> Result<bool> {
     if matches!(protocol, Scheme::Peer(_)) {
         let socket = TcpStream::connect_timeout(&address(place(url))?, ANSWER_AFTER_MAX)?;
         // On Linux, connecting to a local port without a listener can connect a socket to itself.

@@ -6,7 +6,7 @@ pub(crate) mod html;
 mod several;
 mod one;
 mod measure;
-mod spread;
+pub(crate) mod spread;
 pub(crate) mod csv;
 pub(crate) mod runs;
 pub(crate) mod packed;

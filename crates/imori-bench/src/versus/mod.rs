@@ -10,10 +10,10 @@ mod compare;
 mod arguments;
 mod list;
 mod series;
-mod turns;
+pub(crate) mod turns;
 mod table;
 mod summary;
-mod text;
+pub(crate) mod text;
 mod figures;
 mod comparison;
 #[cfg(test)]

@@ -79,7 +79,8 @@ fn what_is_confirmed_and_dropped_is_lost_and_the_rest_of_a_broken_connection_unk
             scope.spawn(move || {
                 let (liar, report) = reconnecting(700, arguments);
                 let (ledger, deeds) = (report.ledger, liar.deeds());
-                assert_eq!(ledger.sent, 3_000, "{arguments}");
+                // A rate has one message at the start of the time, and may have one at its end.
+                assert!((3_000..=3_001).contains(&ledger.sent), "{arguments}: {ledger:?}");
                 assert_eq!(
                     ledger.good + ledger.lost + ledger.unknown,
                     ledger.sent,

@@ -47,7 +47,7 @@ pub(crate) type Renew = Box<dyn Fn(&Name, Option<&Identity>) + Send + Sync>;
 pub(crate) type Limit = Box<dyn Fn(&Access) + Send + Sync>;
 
 /// Users, vhosts and permissions.
-pub(crate) struct Access {
+pub struct Access {
     state: ArcSwap<State>,
     rows: DefinitionRows,
     /// Held during a change, so that changes run one after the other.
@@ -196,7 +196,7 @@ impl Access {
     }
 
     /// Tells whether users were lost and only the operator may log in.
-    pub(crate) fn awaits_recovery(&self) -> bool {
+    pub fn awaits_recovery(&self) -> bool {
         self.awaits_recovery.load(Ordering::Acquire)
     }
 
@@ -213,12 +213,12 @@ impl Access {
     }
 
     /// The current objects.
-    pub(crate) fn objects(&self) -> Objects {
+    pub fn objects(&self) -> Objects {
         self.state.load().objects.clone()
     }
 
     /// A policy, by its kind, vhost and name.
-    pub(crate) fn policy(&self, (kind, vhost, name): (PolicyKind, &str, &str)) -> Option<Arc<SetPolicy>> {
+    pub fn policy(&self, (kind, vhost, name): (PolicyKind, &str, &str)) -> Option<Arc<SetPolicy>> {
         let key = (kind, vhost.to_owned(), name.to_owned());
         self.state.load().objects.policies.get(&key).cloned()
     }
@@ -241,6 +241,12 @@ impl Access {
     /// The limit on message bytes, for each vhost that has one.
     pub(crate) fn bytes_max(&self) -> HashMap<VhostId, u64> {
         self.state.load().quotas.bytes()
+    }
+
+    /// Whether the built-in user `guest` may log in from this machine, because no other users were made yet or the
+    /// settings say so.
+    pub fn admits_guest(&self) -> bool {
+        self.state.load().is_guest_there
     }
 
     /// Sets when the built-in user exists. If it no longer does, its connections end.
@@ -299,6 +305,12 @@ impl Access {
         self.replace(|state| state.file = FileObjects::default());
     }
 
+    /// The users that do not belong to the definitions file.
+    pub(crate) fn users_beside_file(&self) -> Vec<String> {
+        let state = self.state.load();
+        state.objects.users.keys().filter(|user| !state.file.users.contains(*user)).cloned().collect()
+    }
+
     fn replace(&self, edit: impl Fn(&mut State)) {
         self.state.rcu(|state| {
             let mut state = State::clone(state);
@@ -312,7 +324,7 @@ impl Access {
     ///
     /// # Errors
     /// The error of `edit`, a permission that is not a valid regular expression, or [`AccessError::NotKept`].
-    pub(crate) fn change<R>(
+    pub fn change<R>(
         &self,
         edit: impl FnOnce(&mut Draft) -> Result<R, AccessError>,
     ) -> Result<R, AccessError> {

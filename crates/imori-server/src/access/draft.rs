@@ -17,8 +17,9 @@ use crate::limits::{OBJECT_NAME_BYTES_MAX, PASSWORD_BYTES_MAX, POLICIES_PER_VHOS
 
 /// The objects after a change, and the rows to write.
 #[derive(Debug)]
-pub(crate) struct Draft {
-    pub(crate) objects: Objects,
+pub struct Draft {
+    /// The objects after the change.
+    pub objects: Objects,
     pub(super) changes: Vec<Change>,
     /// Users whose rights may have changed.
     pub(super) touched: BTreeSet<String>,
@@ -53,7 +54,7 @@ impl Draft {
     ///
     /// # Errors
     /// The password is too long, or the system has no random bytes.
-    pub(crate) fn hash(&self, password: &str) -> Result<PasswordHash, AccessError> {
+    pub fn hash(&self, password: &str) -> Result<PasswordHash, AccessError> {
         if password.len() > PASSWORD_BYTES_MAX {
             return Err(AccessError::Bad(format!(
                 "the password has more than {PASSWORD_BYTES_MAX} bytes; use a shorter one"
@@ -70,7 +71,7 @@ impl Draft {
     }
 
     /// Makes the definitions file the author of the change; these objects belong to it from now on.
-    pub(crate) fn belong_to(&mut self, file: FileObjects) {
+    pub fn belong_to(&mut self, file: FileObjects) {
         self.author = Author::File(file);
     }
 
@@ -79,7 +80,7 @@ impl Draft {
     ///
     /// # Errors
     /// The name is invalid or reserved.
-    pub(crate) fn put_user(&mut self, name: &str, user: User) -> Result<bool, AccessError> {
+    pub fn put_user(&mut self, name: &str, user: User) -> Result<bool, AccessError> {
         check_name("user", name)?;
         if is_reserved(name) && !self.objects.users.contains_key(name) {
             return Err(AccessError::Bad(format!(
@@ -97,7 +98,7 @@ impl Draft {
     ///
     /// # Errors
     /// There is no such user.
-    pub(crate) fn user(&self, name: &str) -> Result<User, AccessError> {
+    pub fn user(&self, name: &str) -> Result<User, AccessError> {
         let known = self.objects.users.get(name).map(|user| (**user).clone());
         known.ok_or_else(|| AccessError::Missing("user", name.to_owned()))
     }
@@ -106,7 +107,7 @@ impl Draft {
     ///
     /// # Errors
     /// There is no such user.
-    pub(crate) fn delete_user(&mut self, name: &str) -> Result<(), AccessError> {
+    pub fn delete_user(&mut self, name: &str) -> Result<(), AccessError> {
         self.objects.users.remove(name).ok_or_else(|| AccessError::Missing("user", name.to_owned()))?;
         self.remove::<User>(&[name]);
         self.touched.insert(name.to_owned());
@@ -118,7 +119,7 @@ impl Draft {
     ///
     /// # Errors
     /// There is no such user or vhost.
-    pub(crate) fn put_permission(
+    pub fn put_permission(
         &mut self,
         user: &str,
         vhost: &str,
@@ -135,7 +136,7 @@ impl Draft {
     ///
     /// # Errors
     /// The user has no rights in the vhost.
-    pub(crate) fn delete_permission(&mut self, user: &str, vhost: &str) -> Result<(), AccessError> {
+    pub fn delete_permission(&mut self, user: &str, vhost: &str) -> Result<(), AccessError> {
         let removed = self.objects.permissions.remove(&(user.to_owned(), vhost.to_owned()));
         removed.ok_or_else(|| AccessError::Missing("permission of", format!("{user} in {vhost}")))?;
         self.remove::<Permission>(&[user, vhost]);
@@ -147,7 +148,7 @@ impl Draft {
     ///
     /// # Errors
     /// There is no such user or vhost, or the name of the exchange is invalid.
-    pub(crate) fn put_topic_permission(
+    pub fn put_topic_permission(
         &mut self,
         (user, vhost, exchange): (&str, &str, &str),
         permission: TopicPermission,
@@ -164,7 +165,7 @@ impl Draft {
     ///
     /// # Errors
     /// The user has no such rights.
-    pub(crate) fn delete_topic_permissions(
+    pub fn delete_topic_permissions(
         &mut self,
         user: &str,
         vhost: &str,
@@ -187,7 +188,7 @@ impl Draft {
     ///
     /// # Errors
     /// The name is invalid, or there are too many vhosts.
-    pub(crate) fn put_vhost(&mut self, name: &str, facts: VhostFacts) -> Result<bool, AccessError> {
+    pub fn put_vhost(&mut self, name: &str, facts: VhostFacts) -> Result<bool, AccessError> {
         check_name("vhost", name)?;
         let known = self.objects.vhosts.get(name).map(|facts| facts.id);
         let last = self.objects.vhosts.values().map(|facts| facts.id).max();
@@ -211,7 +212,7 @@ impl Draft {
     ///
     /// # Errors
     /// There is no such vhost.
-    pub(crate) fn delete_vhost(&mut self, name: &str) -> Result<(), AccessError> {
+    pub fn delete_vhost(&mut self, name: &str) -> Result<(), AccessError> {
         self.objects.vhosts.remove(name).ok_or_else(|| AccessError::Missing("vhost", name.to_owned()))?;
         let key = Bytes::copy_from_slice(name.as_bytes());
         self.changes.push(Change { table: Table::Vhosts, key, value: None });
@@ -231,7 +232,7 @@ impl Draft {
     ///
     /// # Errors
     /// There is no such vhost, the policy is invalid, or the vhost has too many policies of this kind.
-    pub(crate) fn put_policy(
+    pub fn put_policy(
         &mut self,
         (kind, vhost, name): (PolicyKind, &str, &str),
         row: PolicyRow,
@@ -257,12 +258,7 @@ impl Draft {
     ///
     /// # Errors
     /// There is no policy of this kind and name.
-    pub(crate) fn delete_policy(
-        &mut self,
-        kind: PolicyKind,
-        vhost: &str,
-        name: &str,
-    ) -> Result<(), AccessError> {
+    pub fn delete_policy(&mut self, kind: PolicyKind, vhost: &str, name: &str) -> Result<(), AccessError> {
         let removed = self.objects.policies.remove(&(kind, vhost.to_owned(), name.to_owned()));
         removed.ok_or_else(|| AccessError::Missing(kind.word(), name.to_owned()))?;
         self.remove_row(kind.row_kind(), &[vhost, name]);

@@ -7,11 +7,13 @@ use super::refusal::AccessError;
 
 /// The users and vhosts of a definitions file.
 #[derive(Debug, Default, Clone)]
-pub(crate) struct FileObjects {
+pub struct FileObjects {
     /// The name of the file in error messages.
-    pub(crate) file: String,
-    pub(crate) users: BTreeSet<String>,
-    pub(crate) vhosts: BTreeSet<String>,
+    pub file: String,
+    /// The names of the users.
+    pub users: BTreeSet<String>,
+    /// The names of the vhosts.
+    pub vhosts: BTreeSet<String>,
 }
 
 impl FileObjects {

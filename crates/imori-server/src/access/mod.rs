@@ -19,13 +19,15 @@ mod policy_keys;
 mod operator;
 mod refusal;
 
-pub(crate) use access::Access;
-pub(crate) use draft::Draft;
-pub(crate) use file_objects::FileObjects;
+pub use access::Access;
+pub use draft::Draft;
+pub use file_objects::FileObjects;
 pub use first_start::FirstPassword;
 pub(crate) use first_start::make_admin;
-pub(crate) use objects::{Objects, Permission, SubjectLists, TopicPermission, User, VhostFacts};
+pub use objects::{
+    Objects, Permission, ResponseLimits, SubjectList, SubjectLists, TopicPermission, User, VhostFacts,
+};
 pub(crate) use operator::make_operator;
-pub(crate) use policy::{PolicyKind, PolicyRow, SetPolicy};
-pub(crate) use quotas::{BYTE_RATE, BYTES, CHANNELS, CONNECTIONS, QUEUES, RATE, USER_LIMITS, VHOST_LIMITS};
-pub(crate) use refusal::AccessError;
+pub use policy::{PolicyKind, PolicyRow, SetPolicy};
+pub use quotas::{BYTE_RATE, BYTES, CHANNELS, CONNECTIONS, QUEUES, RATE, USER_LIMITS, VHOST_LIMITS};
+pub use refusal::AccessError;

@@ -19,28 +19,28 @@ use crate::credentials::{PasswordHash, ScramSecret};
 
 /// A user.
 #[derive(Debug, Default, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct User {
+pub struct User {
     /// Absent for a user that logs in by other credentials.
     #[serde(flatten)]
-    pub(crate) password: Option<PasswordHash>,
+    pub password: Option<PasswordHash>,
     /// Roles for the admin API; unknown ones have no effect.
     #[serde(default)]
-    pub(crate) tags: Vec<String>,
+    pub tags: Vec<String>,
     /// The vhost for clients whose protocol names none, such as NATS; `/` if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) vhost: Option<String>,
+    pub vhost: Option<String>,
     /// NATS public keys, `U…`, by which the user logs in.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(crate) nkeys: Vec<String>,
+    pub nkeys: Vec<String>,
     /// Digests of the user's tokens.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(crate) tokens: Vec<String>,
+    pub tokens: Vec<String>,
     /// The name that the user's client certificates carry, if it is not the user's own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) certificate: Option<String>,
+    pub certificate: Option<String>,
     /// Limits, by RabbitMQ's names such as `max-connections` and `max-channels`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub(crate) limits: BTreeMap<String, i64>,
+    pub limits: BTreeMap<String, i64>,
 }
 
 impl User {
@@ -52,67 +52,81 @@ impl User {
 
 /// A vhost's number, description, tags and limits.
 #[derive(Debug, Default, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct VhostFacts {
+pub struct VhostFacts {
     /// The number by which queues refer to the vhost; stored in a row of its own.
     #[serde(skip)]
-    pub(crate) id: u32,
+    pub id: u32,
+    /// Its description.
     #[serde(default)]
-    pub(crate) description: String,
+    pub description: String,
+    /// Its tags.
     #[serde(default)]
-    pub(crate) tags: Vec<String>,
+    pub tags: Vec<String>,
     /// Limits, by RabbitMQ's names such as `max-connections` and `max-queues`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub(crate) limits: BTreeMap<String, i64>,
+    pub limits: BTreeMap<String, i64>,
 }
 
 /// The rights of a user in a vhost: RabbitMQ's, and nats-server's rights by subject.
 #[derive(Debug, Default, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Permission {
-    pub(crate) configure: String,
-    pub(crate) write: String,
-    pub(crate) read: String,
+pub struct Permission {
+    /// A regular expression for the names that may be declared and deleted.
+    pub configure: String,
+    /// A regular expression for the names that may be published or bound to.
+    pub write: String,
+    /// A regular expression for the names that may be read from.
+    pub read: String,
     /// Absent if subjects are not limited.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) subjects: Option<SubjectLists>,
+    pub subjects: Option<SubjectLists>,
 }
 
 /// Rights by subject in the exchange `amq.topic`.
 #[derive(Debug, Default, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct SubjectLists {
+pub struct SubjectLists {
+    /// Subjects of publishes.
     #[serde(default)]
-    pub(crate) publish: SubjectList,
+    pub publish: SubjectList,
+    /// Subjects of subscriptions.
     #[serde(default)]
-    pub(crate) subscribe: SubjectList,
+    pub subscribe: SubjectList,
+    /// Answers beyond these subjects; absent if there may be none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) allow_responses: Option<ResponseLimits>,
+    pub allow_responses: Option<ResponseLimits>,
 }
 
 /// Allowed and denied subjects. Without a list, all are allowed and none is denied.
 #[derive(Debug, Default, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct SubjectList {
+pub struct SubjectList {
+    /// Allowed subjects.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) allow: Option<Vec<String>>,
+    pub allow: Option<Vec<String>>,
+    /// Denied subjects.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(crate) deny: Vec<String>,
+    pub deny: Vec<String>,
 }
 
 /// Limits on a user's answers to messages with a reply subject. Zero means no limit.
 #[derive(Debug, Default, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct ResponseLimits {
+pub struct ResponseLimits {
+    /// Answers to each message.
     #[serde(default)]
-    pub(crate) max: u32,
+    pub max: u32,
+    /// Time for them, in milliseconds.
     #[serde(default)]
-    pub(crate) expires_ms: u64,
+    pub expires_ms: u64,
 }
 
 /// The rights of a user by routing key of one topic exchange.
 #[derive(Debug, Default, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct TopicPermission {
-    pub(crate) write: String,
-    pub(crate) read: String,
+pub struct TopicPermission {
+    /// A regular expression for the routing keys of publishes.
+    pub write: String,
+    /// A regular expression for the routing keys that may be read.
+    pub read: String,
 }
 
 impl Permission {
@@ -178,15 +192,17 @@ pub(super) const SCRAM_KIND: &str = "scram-secret";
 
 /// All objects. A clone shares them with its original.
 #[derive(Debug, Default, Clone)]
-pub(crate) struct Objects {
-    pub(crate) users: BTreeMap<String, Arc<User>>,
-    pub(crate) vhosts: BTreeMap<String, Arc<VhostFacts>>,
+pub struct Objects {
+    /// By name.
+    pub users: BTreeMap<String, Arc<User>>,
+    /// By name.
+    pub vhosts: BTreeMap<String, Arc<VhostFacts>>,
     /// By user and vhost.
-    pub(crate) permissions: BTreeMap<(String, String), Arc<Permission>>,
+    pub permissions: BTreeMap<(String, String), Arc<Permission>>,
     /// By user, vhost and exchange.
-    pub(crate) topic_permissions: BTreeMap<(String, String, String), Arc<TopicPermission>>,
+    pub topic_permissions: BTreeMap<(String, String, String), Arc<TopicPermission>>,
     /// By kind, vhost and name.
-    pub(crate) policies: BTreeMap<(PolicyKind, String, String), Arc<SetPolicy>>,
+    pub policies: BTreeMap<(PolicyKind, String, String), Arc<SetPolicy>>,
     /// Absent until SCRAM is offered for the first time.
     pub(super) scram_secret: Option<ScramSecret>,
 }
@@ -242,7 +258,7 @@ impl Objects {
     }
 
     /// The policies of one kind in a vhost, by name.
-    pub(crate) fn policies_of_kind(
+    pub fn policies_of_kind(
         &self,
         kind: PolicyKind,
         vhost: &str,
@@ -278,14 +294,14 @@ impl Objects {
     }
 
     /// The permissions of a user, by vhost.
-    pub(crate) fn permissions_of(&self, user: &str) -> impl Iterator<Item = (&String, &Arc<Permission>)> {
+    pub fn permissions_of(&self, user: &str) -> impl Iterator<Item = (&String, &Arc<Permission>)> {
         let first = (user.to_owned(), String::new());
         let of_user = self.permissions.range(first..).take_while(move |((owner, _), _)| owner == user);
         of_user.map(|((_, vhost), permission)| (vhost, permission))
     }
 
     /// The topic permissions of a user in a vhost, by exchange.
-    pub(crate) fn topic_permissions_of(
+    pub fn topic_permissions_of(
         &self,
         user: &str,
         vhost: &str,

@@ -15,7 +15,7 @@ use crate::limits::POLICY_DEFINITION_BYTES_MAX;
 
 /// The kind of a policy, by the user who sets it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum PolicyKind {
+pub enum PolicyKind {
     /// Set by a manager of the vhost.
     Policy,
     /// Set by an operator of the broker, to limit what policies may set.
@@ -32,7 +32,7 @@ impl PolicyKind {
     }
 
     /// The word in error messages.
-    pub(crate) fn word(self) -> &'static str {
+    pub fn word(self) -> &'static str {
         match self {
             PolicyKind::Policy => "policy",
             PolicyKind::Operator => "operator policy",
@@ -42,18 +42,23 @@ impl PolicyKind {
 
 /// A policy in its JSON form.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct PolicyRow {
-    pub(crate) pattern: String,
+pub struct PolicyRow {
+    /// A regular expression for the names of queues or exchanges.
+    pub pattern: String,
+    /// The kind of objects, by RabbitMQ's name.
     #[serde(rename = "apply-to")]
-    pub(crate) apply_to: String,
-    pub(crate) priority: i64,
-    pub(crate) definition: Map<String, Value>,
+    pub apply_to: String,
+    /// Among the matching policies of a kind, the one with the highest priority is in effect.
+    pub priority: i64,
+    /// Settings by RabbitMQ's names.
+    pub definition: Map<String, Value>,
 }
 
 /// A policy in its JSON form, and compiled.
 #[derive(Debug)]
-pub(crate) struct SetPolicy {
-    pub(crate) row: PolicyRow,
+pub struct SetPolicy {
+    /// The JSON form.
+    pub row: PolicyRow,
     pub(crate) compiled: Arc<Policy>,
 }
 
@@ -62,7 +67,7 @@ impl PolicyRow {
     ///
     /// # Errors
     /// A field is missing or has the wrong type.
-    pub(crate) fn read(fields: &Map<String, Value>) -> Result<PolicyRow, AccessError> {
+    pub fn read(fields: &Map<String, Value>) -> Result<PolicyRow, AccessError> {
         let field = |name: &str| fields.get(name).filter(|value| !value.is_null());
         let missing = |name: &str| AccessError::bad(format_args!("`{name}` is missing"));
         let pattern = field("pattern").ok_or_else(|| missing("pattern"))?;
@@ -96,7 +101,7 @@ impl PolicyRow {
     }
 
     /// The keys that RabbitMQ knows but that have no effect here.
-    pub(crate) fn without_effect(&self) -> Vec<&str> {
+    pub fn without_effect(&self) -> Vec<&str> {
         let is_noted = |name: &&str| find(name).is_some_and(|key| !key.has_effect(name));
         self.definition.keys().map(String::as_str).filter(is_noted).collect()
     }
@@ -104,7 +109,7 @@ impl PolicyRow {
 
 impl SetPolicy {
     /// Merges the policy and the operator policy of an object into one definition, as RabbitMQ does.
-    pub(crate) fn merged(policy: Option<&SetPolicy>, operator: Option<&SetPolicy>) -> Map<String, Value> {
+    pub fn merged(policy: Option<&SetPolicy>, operator: Option<&SetPolicy>) -> Map<String, Value> {
         let definition =
             |set: Option<&SetPolicy>| set.map(|set| set.row.definition.clone()).unwrap_or_default();
         let mut merged = definition(policy);

@@ -10,28 +10,28 @@ use super::objects::Objects;
 use crate::quotas::Rate;
 
 /// The names of vhost limits. RabbitMQ has only the first two.
-pub(crate) const VHOST_LIMITS: [&str; 5] = [CONNECTIONS, QUEUES, BYTES, RATE, BYTE_RATE];
+pub const VHOST_LIMITS: [&str; 5] = [CONNECTIONS, QUEUES, BYTES, RATE, BYTE_RATE];
 
 /// The names of user limits. RabbitMQ has only the first two.
-pub(crate) const USER_LIMITS: [&str; 4] = [CONNECTIONS, CHANNELS, RATE, BYTE_RATE];
+pub const USER_LIMITS: [&str; 4] = [CONNECTIONS, CHANNELS, RATE, BYTE_RATE];
 
 /// Simultaneous connections.
-pub(crate) const CONNECTIONS: &str = "max-connections";
+pub const CONNECTIONS: &str = "max-connections";
 
 /// Queues of a vhost.
-pub(crate) const QUEUES: &str = "max-queues";
+pub const QUEUES: &str = "max-queues";
 
 /// Channels of a user, on all connections together.
-pub(crate) const CHANNELS: &str = "max-channels";
+pub const CHANNELS: &str = "max-channels";
 
 /// Bytes of the bodies in the queues of a vhost.
-pub(crate) const BYTES: &str = "max-bytes";
+pub const BYTES: &str = "max-bytes";
 
 /// Messages published per second.
-pub(crate) const RATE: &str = "max-publish-rate";
+pub const RATE: &str = "max-publish-rate";
 
 /// Bytes published per second, headers and bodies together.
-pub(crate) const BYTE_RATE: &str = "max-publish-byte-rate";
+pub const BYTE_RATE: &str = "max-publish-byte-rate";
 
 /// The limits of a vhost or a user; `None` is no limit.
 #[derive(Debug, Default, Clone)]

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 /// The reason for refusing a change. Nothing was changed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum AccessError {
+pub enum AccessError {
     /// There is no such object: its kind and name.
     Missing(&'static str, String),
     /// The request contradicts itself or existing objects; the sentence says how to fix it.
@@ -20,7 +20,7 @@ pub(crate) enum AccessError {
 
 impl AccessError {
     /// An [`AccessError::Bad`] with this sentence.
-    pub(crate) fn bad(reason: impl fmt::Display) -> AccessError {
+    pub fn bad(reason: impl fmt::Display) -> AccessError {
         AccessError::Bad(reason.to_string())
     }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use imori_core::world::Latency;
 
 /// Upper bounds of the buckets, in microseconds; longer times fall into one more bucket.
-pub(crate) const BOUNDS_US: [u64; 18] = [
+pub const BOUNDS_US: [u64; 18] = [
     100,
     250,
     500,
@@ -56,11 +56,11 @@ impl Latencies {
 
 /// Sum of histograms.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
-pub(crate) struct Times {
+pub struct Times {
     /// Measurements per bucket.
-    pub(crate) classes: [u64; BOUNDS_US.len() + 1],
+    pub classes: [u64; BOUNDS_US.len() + 1],
     /// Total time.
-    pub(crate) sum: Duration,
+    pub sum: Duration,
 }
 
 impl Histogram {

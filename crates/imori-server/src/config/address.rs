@@ -51,12 +51,14 @@ pub enum Service {
     NatsMonitor,
     /// Administration over HTTP, in the shape of RabbitMQ's management.
     Admin,
+    /// Automation over HTTP, in the shape of StackStorm's API.
+    Automation,
 }
 
 impl Service {
     /// All services.
     pub fn all() -> impl Iterator<Item = Service> {
-        let others = [Service::WebSocket, Service::NatsMonitor, Service::Admin];
+        let others = [Service::WebSocket, Service::NatsMonitor, Service::Admin, Service::Automation];
         ProtocolName::ALL.into_iter().map(Service::Messages).chain(others)
     }
 
@@ -67,6 +69,7 @@ impl Service {
             Service::WebSocket => "ws",
             Service::NatsMonitor => "nats-monitor",
             Service::Admin => "admin",
+            Service::Automation => "automation",
         }
     }
 }
@@ -117,6 +120,7 @@ impl ListenerName {
             (Service::WebSocket, true) => "ws-tls",
             (Service::NatsMonitor, true) => "nats-monitor-tls",
             (Service::Admin, true) => "admin-tls",
+            (Service::Automation, true) => "automation-tls",
         }
     }
 }

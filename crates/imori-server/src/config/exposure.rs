@@ -90,6 +90,8 @@ impl Listeners {
             (Service::NatsMonitor, true) => &self.nats_monitor_tls,
             (Service::Admin, false) => &self.admin,
             (Service::Admin, true) => &self.admin_tls,
+            (Service::Automation, false) => &self.automation,
+            (Service::Automation, true) => &self.automation_tls,
         }
     }
 
@@ -108,6 +110,8 @@ impl Listeners {
             (Service::NatsMonitor, true) => &mut self.nats_monitor_tls,
             (Service::Admin, false) => &mut self.admin,
             (Service::Admin, true) => &mut self.admin_tls,
+            (Service::Automation, false) => &mut self.automation,
+            (Service::Automation, true) => &mut self.automation_tls,
         }
     }
 }

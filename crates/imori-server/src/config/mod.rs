@@ -16,6 +16,7 @@ mod log_output;
 mod network;
 mod origin;
 mod quantity;
+mod store_address;
 mod web_address;
 mod setting;
 
@@ -32,10 +33,11 @@ pub use network::{Network, NotANetwork};
 pub use origin::{NotAnOrigin, Origin};
 pub use quantity::{Bytes, Millis, Seconds};
 pub use sections::{
-    Broker, Cells, ClientCertificates, Config, DamagePolicy, Definitions, GuestLogin, Jwt, Limits, Listeners,
-    Log, LogFormat, LogLevel, Monitor, NamesShown, NatsTls, PolicySetter, Stomp, Tls, TlsVersion, Traces,
-    UserFrom, WritePolicy,
+    Automation, Broker, Cells, ClientCertificates, Config, DamagePolicy, Definitions, GuestLogin, Jwt,
+    Limits, Listeners, Log, LogFormat, LogLevel, Monitor, NamesShown, NatsTls, PolicySetter, Stomp, Tls,
+    TlsVersion, Traces, UserFrom, WritePolicy,
 };
 pub use setting::{Names, Setting, Value};
 pub use spoken::Spoken;
+pub use store_address::{NotAStoreAddress, StoreAddress, without_password};
 pub use web_address::{NotAWebAddress, WebAddress};

@@ -12,6 +12,7 @@ use super::network::Network;
 use super::origin::Origin;
 use super::quantity::{Bytes, Millis, Seconds};
 use super::setting::{Names, choice};
+use super::store_address::StoreAddress;
 use super::web_address::WebAddress;
 
 sections! {
@@ -36,6 +37,10 @@ sections! {
         /// Addresses of the admin API, through which users who log in show, close, purge and delete objects over HTTP,
         /// at the paths and in the JSON of RabbitMQ's management, with the rules of `stomp`.
         admin: Vec<ListenAddress> = vec![ListenAddress::loopback_v4(15672), ListenAddress::loopback_v6(15672)] => AtOnce;
+        /// Addresses of the automation's API, without which a broker starts no automation, at the paths and in the JSON of StackStorm, with the rules of `stomp`. Its
+        /// clients look for the API at 9101 and for the stream at 9102, and for tokens at 9100, which Prometheus's
+        /// node_exporter uses too and which is therefore to be added where it is free.
+        automation: Vec<ListenAddress> = vec![ListenAddress::loopback_v4(9101), ListenAddress::loopback_v4(9102)] => AtOnce;
         /// Addresses that speak STOMP inside TLS, with the certificate of the section `tls`; the usual port is 61614.
         stomp_tls: Vec<ListenAddress> = Vec::new() => AtOnce;
         /// Addresses that speak NATS inside TLS from the first byte, which NATS clients call TLS first. For TLS that
@@ -49,6 +54,8 @@ sections! {
         nats_monitor_tls: Vec<ListenAddress> = Vec::new() => AtOnce;
         /// Addresses of the admin API over HTTPS; the usual port is 15671.
         admin_tls: Vec<ListenAddress> = Vec::new() => AtOnce;
+        /// Addresses of the automation's API over HTTPS.
+        automation_tls: Vec<ListenAddress> = Vec::new() => AtOnce;
     }
 
     /// Certificates of the listeners with TLS. The broker reads a file again when it is replaced, and all files at
@@ -112,6 +119,20 @@ sections! {
         proxy_from: Vec<Network> = Vec::new() => NewConnections;
         /// Above this share of the memory that the process may use, publishers wait.
         memory_mark_percent: u8 = 40, in 1..=90 => AtOnce;
+    }
+
+    /// The automation engine, which runs with the listeners `automation`.
+    automation: Automation {
+        /// Time for which the history is kept: executions from their end on, events from their occurrence on. An
+        /// execution that has not ended stays, and those below another go with it.
+        history_age_s: Seconds = Seconds(30 * 86_400), in Seconds(1)..=Seconds(10 * 366 * 86_400) => Restart;
+        /// Bytes of the store above which the oldest history is deleted, whatever its age.
+        history_bytes: Bytes = Bytes::gib(1), in Bytes::mib(1)..=Bytes::gib(1_024) => Restart;
+        /// The PostgreSQL database that keeps the documents, for one broker at a time. Empty: a file in the data folder
+        /// does. The environment variable `IMORI__AUTOMATION__STORE` keeps the password out of this file.
+        store: Option<StoreAddress> = None => Restart;
+        /// The CA of that server, in PEM, instead of those of the system.
+        store_ca: FilePath = FilePath::default() => Restart;
     }
 
     /// Users, vhosts, permissions, exchanges, queues and bindings that the broker creates from a file.

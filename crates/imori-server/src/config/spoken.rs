@@ -17,7 +17,7 @@ pub enum Spoken {
 
 impl Spoken {
     /// All protocols.
-    pub(crate) const ALL: [Spoken; 4] = [Spoken::Stomp, Spoken::Nats, Spoken::Amqp091, Spoken::Amqp10];
+    pub const ALL: [Spoken; 4] = [Spoken::Stomp, Spoken::Nats, Spoken::Amqp091, Spoken::Amqp10];
 
     /// The protocol of a listener; `None` if its clients choose between versions.
     pub(crate) fn of(protocol: ProtocolName) -> Option<Spoken> {
@@ -29,7 +29,7 @@ impl Spoken {
     }
 
     /// The protocol of the listeners where it is spoken.
-    pub(crate) fn listener(self) -> ProtocolName {
+    pub fn listener(self) -> ProtocolName {
         match self {
             Spoken::Stomp => ProtocolName::Stomp,
             Spoken::Nats => ProtocolName::Nats,
@@ -38,7 +38,7 @@ impl Spoken {
     }
 
     /// The value of the label `protocol`; RabbitMQ's name if it has one.
-    pub(crate) const fn label(self) -> &'static str {
+    pub const fn label(self) -> &'static str {
         match self {
             Spoken::Stomp => "stomp",
             Spoken::Nats => "nats",

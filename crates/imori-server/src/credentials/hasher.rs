@@ -32,7 +32,7 @@ type Work = Box<dyn FnOnce(&mut HashMemory) + Send>;
 struct Hasher(Sender<Work>);
 
 /// Checks a password against a hash on a thread of the lowest priority.
-pub(crate) fn verify(hash: &PasswordHash, password: &[u8]) -> bool {
+pub fn verify(hash: &PasswordHash, password: &[u8]) -> bool {
     let (hash, password) = (hash.clone(), Box::<[u8]>::from(password));
     let verify = move |memory: &mut HashMemory| hash.verify(&password, memory);
     CHECKS.with_borrow_mut(|hasher| ask(hasher, NICEST, verify)).unwrap_or(false)

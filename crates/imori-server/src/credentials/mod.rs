@@ -6,8 +6,13 @@ mod token;
 mod password;
 mod scram;
 
-pub(crate) use hasher::{hash, verify, verify_for_start};
-pub(crate) use nkey::{is_signed, is_user_key};
-pub(crate) use password::{Algorithm, PasswordHash, random_password};
-pub(crate) use scram::{Scram, ScramKeys, ScramSecret};
-pub(crate) use token::{Token, digest};
+pub use hasher::verify;
+pub(crate) use hasher::{hash, verify_for_start};
+pub(crate) use nkey::is_signed;
+pub use nkey::is_user_key;
+pub(crate) use password::random_password;
+pub use password::{Algorithm, PasswordHash};
+pub use scram::ScramKeys;
+pub(crate) use scram::{Scram, ScramSecret};
+pub use token::Token;
+pub(crate) use token::digest;

@@ -19,7 +19,7 @@ fn key_bytes(text: &[u8]) -> Option<[u8; KEY_BYTES]> {
 }
 
 /// Whether a text is a user's public key.
-pub(crate) fn is_user_key(text: &str) -> bool {
+pub fn is_user_key(text: &str) -> bool {
     key_bytes(text.as_bytes()).is_some()
 }
 

@@ -34,7 +34,7 @@ impl HashMemory {
 
 /// The algorithm of a hash; serialized under RabbitMQ's name if RabbitMQ has one.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) enum Algorithm {
+pub enum Algorithm {
     /// RFC 9106, in the PHC string format.
     #[default]
     #[serde(rename = "argon2id")]
@@ -52,7 +52,7 @@ pub(crate) enum Algorithm {
 
 /// A password hash, with SCRAM keys if there are any.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct PasswordHash {
+pub struct PasswordHash {
     #[serde(rename = "password_hash")]
     text: String,
     #[serde(rename = "hashing_algorithm")]
@@ -87,7 +87,7 @@ impl PasswordHash {
     }
 
     /// Accepts a hash made elsewhere; `None` if it is not valid for the algorithm.
-    pub(crate) fn imported(text: &str, algorithm: Algorithm) -> Option<PasswordHash> {
+    pub fn imported(text: &str, algorithm: Algorithm) -> Option<PasswordHash> {
         let digest_bytes = |len: usize| {
             let bytes = BASE64_STANDARD.decode(text).ok();
             bytes.is_some_and(|bytes| bytes.len() == RABBITMQ_SALT_BYTES + len)
@@ -104,12 +104,12 @@ impl PasswordHash {
     }
 
     /// Replaces the SCRAM keys.
-    pub(crate) fn with_scram(self, scram: Option<ScramKeys>) -> PasswordHash {
+    pub fn with_scram(self, scram: Option<ScramKeys>) -> PasswordHash {
         PasswordHash { scram, ..self }
     }
 
     /// The SCRAM keys.
-    pub(crate) fn scram(&self) -> Option<&ScramKeys> {
+    pub fn scram(&self) -> Option<&ScramKeys> {
         self.scram.as_ref()
     }
 

@@ -26,7 +26,7 @@ type Key = [u8; SCRAM_BYTES];
 /// Keys derived from a password: enough to verify a login, not enough to log in.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
-pub(crate) struct ScramKeys {
+pub struct ScramKeys {
     salt: Box<[u8]>,
     iterations: NonZeroU32,
     /// `StoredKey`, the digest of the client's key.

@@ -12,7 +12,7 @@ use super::password::random_password;
 const PREFIX: &str = "imori_";
 
 /// A new token, to be shown once.
-pub(crate) struct Token(String);
+pub struct Token(String);
 
 impl fmt::Debug for Token {
     /// Keeps tokens out of logs.
@@ -23,17 +23,17 @@ impl fmt::Debug for Token {
 
 impl Token {
     /// Generates a token; `None` if the system has no random bytes.
-    pub(crate) fn make() -> Option<Token> {
+    pub fn make() -> Option<Token> {
         random_password().map(|random| Token(format!("{PREFIX}{random}")))
     }
 
     /// The token's text, for the operator who requested it.
-    pub(crate) fn reveal(&self) -> &str {
+    pub fn reveal(&self) -> &str {
         &self.0
     }
 
     /// The digest to store.
-    pub(crate) fn digest(&self) -> String {
+    pub fn digest(&self) -> String {
         digest(self.0.as_bytes()).unwrap_or_default()
     }
 }

@@ -9,9 +9,9 @@ use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, Version};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
+use crate::broker::Broker;
 use crate::config::{HostName, Origin};
 use crate::peers::host_names::{UNKNOWN_HOST, is_host_known, is_own};
-use crate::shared::Shared;
 
 /// Fetch Metadata: the header in which browsers relate the requesting page to the target host.
 const SEC_FETCH_SITE: &str = "sec-fetch-site";
@@ -31,17 +31,24 @@ const NOT_JSON: Refusal = (
 /// The status and text of a refusal.
 type Refusal = (StatusCode, &'static str);
 
-/// The rules of a listener for requests.
-pub(crate) struct Guarded {
-    /// The broker, whose settings list its host names besides `localhost` and its addresses.
-    pub(crate) shared: Arc<Shared>,
-    /// Largest body in bytes.
-    pub(crate) body_bytes_max: u64,
+/// The rules of a listener for requests. The host names are those of the settings, besides `localhost` and the
+/// broker's addresses.
+#[derive(Debug)]
+pub struct Guarded {
+    broker: Broker,
+    body_bytes_max: u64,
+}
+
+impl Guarded {
+    /// Rules with a limit on the bytes of a body.
+    pub fn new(broker: &Broker, body_bytes_max: u64) -> Arc<Guarded> {
+        Arc::new(Guarded { broker: broker.clone(), body_bytes_max })
+    }
 }
 
 /// Passes a request on or refuses it.
-pub(crate) async fn guard(State(guarded): State<Arc<Guarded>>, request: Request, next: Next) -> Response {
-    let settings = guarded.shared.settings.load_full();
+pub async fn guard(State(guarded): State<Arc<Guarded>>, request: Request, next: Next) -> Response {
+    let settings = guarded.broker.settings();
     let (host_names, bytes_max) = (&settings.config.broker.host_names, guarded.body_bytes_max);
     let checked = check(request.version(), request.uri(), request.headers(), host_names, bytes_max)
         .and_then(|()| check_change(request.method(), request.headers()));

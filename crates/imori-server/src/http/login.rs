@@ -1,22 +1,19 @@
-//! HTTP authentication, checked like logins of protocols, and which responses may contain names.
+//! HTTP authentication, checked like logins of protocols.
 
+use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use std::sync::Arc;
 
-use axum::extract::{Request, State};
-use axum::http::header::{AUTHORIZATION, WWW_AUTHENTICATE};
-use axum::http::{HeaderMap, StatusCode};
-use axum::middleware::Next;
-use axum::response::{IntoResponse as _, Response};
+use axum::extract::Request;
+use axum::http::HeaderMap;
+use axum::http::header::AUTHORIZATION;
 use base64::Engine as _;
 use base64::alphabet::STANDARD;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
-use imori_core::authorize::{Action, Object, authorize};
-use imori_core::id::VhostId;
 use imori_core::login::{Credentials, Login, Verdict};
+use imori_core::name::Name;
 
 use super::serve::{Secrecy, Source};
-use crate::config::NamesShown;
+use crate::broker::Broker;
 use crate::login::verdict_of;
 use crate::shared::{NO_CONNECTION, Shared};
 
@@ -26,49 +23,73 @@ const FORWARDED: [&str; 3] = ["forwarded", "x-forwarded-for", "x-real-ip"];
 /// The source of a request without a socket.
 const UNKNOWN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0);
 
-/// Whether a response may contain names of queues, vhosts, users and clients. Stored in the request's extensions.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Names(pub(crate) bool);
-
-/// Decides whether a response of the monitor may contain names: `monitor.names` allows it, or the user may monitor.
-/// Refuses requests with a wrong login.
-pub(crate) async fn note_names(
-    State(shared): State<Arc<Shared>>,
-    mut request: Request,
-    next: Next,
-) -> Response {
-    let Names(are_open) = names_without_login(&shared, &request);
-    let names = match login(&shared, &request) {
-        Some((source, login)) => match decide(&shared, source, login).await {
-            Verdict::Granted(user) => {
-                let may_monitor = authorize(&user, Action::Monitor, VhostId(0), Object::Broker).is_ok();
-                Names(are_open || may_monitor)
-            }
-            Verdict::Refused => {
-                let asks = (WWW_AUTHENTICATE, "Basic realm=\"imori\"");
-                return (StatusCode::UNAUTHORIZED, [asks]).into_response();
-            }
-            Verdict::Busy => return StatusCode::SERVICE_UNAVAILABLE.into_response(),
-        },
-        None => Names(are_open),
-    };
-    request.extensions_mut().insert(names);
-    next.run(request).await
+/// The login of an HTTP request.
+pub struct HttpLogin {
+    source: SocketAddr,
+    login: Login,
+    /// The password could not be read in transit.
+    is_secret: bool,
 }
 
-/// Whether the response to a request without a login may contain names.
-pub(crate) fn names_without_login(shared: &Shared, request: &Request) -> Names {
-    Names(match shared.settings.load().config.monitor.names {
-        NamesShown::Loopback => is_from_here(shared, request),
-        NamesShown::Login => false,
-        NamesShown::All => true,
-    })
+impl HttpLogin {
+    /// Reads the login of a request, if it has one.
+    pub fn of(broker: &Broker, request: &Request) -> Option<HttpLogin> {
+        let credentials = credentials(request.headers())?;
+        let source = source_of(request);
+        let is_local = is_local(broker.shared(), source);
+        let secrecy = request.extensions().get::<Secrecy>();
+        let is_encrypted = secrecy.is_some_and(|secrecy| secrecy.is_encrypted);
+        let accepts_plaintext = secrecy.is_some_and(|secrecy| secrecy.accepts_plaintext);
+        let ip = Some(source.ip().to_canonical());
+        let login = Login {
+            connection: NO_CONNECTION,
+            is_local,
+            source: ip,
+            is_encrypted,
+            certificate: None,
+            credentials,
+        };
+        // SECURITY AUTH-09: a client of the loopback listener may be anywhere if it is behind a proxy.
+        Some(HttpLogin { source, login, is_secret: is_local || is_encrypted || accepts_plaintext })
+    }
+
+    /// The source address of the request.
+    pub fn source(&self) -> SocketAddr {
+        self.source
+    }
+
+    /// Checks the login and records the outcome. A slow check waits for a verifier's thread like those of protocols. A
+    /// password sent in the clear from another host is not checked.
+    pub async fn decide(self, broker: &Broker) -> Verdict {
+        let shared = broker.shared();
+        let verdict = match self.is_secret {
+            true => verdict_of(&shared.verifiers, &self.login).await,
+            false => Verdict::Refused,
+        };
+        shared.note_outside_login(self.source, "http", &self.login, &verdict);
+        verdict
+    }
 }
 
-/// Whether a request comes from this machine and was not forwarded by a proxy.
-pub(crate) fn is_from_here(shared: &Shared, request: &Request) -> bool {
-    let is_forwarded = FORWARDED.iter().any(|name| request.headers().contains_key(*name));
-    is_local(shared, source_of(request)) && !is_forwarded
+impl fmt::Debug for HttpLogin {
+    /// Keeps the password out of logs.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HttpLogin").field("source", &self.source).finish_non_exhaustive()
+    }
+}
+
+impl Broker {
+    /// Whether a request comes from this machine and was not forwarded by a proxy.
+    pub fn is_from_here(&self, request: &Request) -> bool {
+        let is_forwarded = FORWARDED.iter().any(|name| request.headers().contains_key(*name));
+        is_local(self.shared(), source_of(request)) && !is_forwarded
+    }
+
+    /// Records an HTTP request that makes a change or is refused: its source, user, method and path, and the response's
+    /// status.
+    pub fn note_http_request(&self, source: SocketAddr, user: &Name, request: (&str, &str), status: u16) {
+        self.shared().note_http_request(source, user, request, status);
+    }
 }
 
 fn is_local(shared: &Shared, source: SocketAddr) -> bool {
@@ -78,41 +99,6 @@ fn is_local(shared: &Shared, source: SocketAddr) -> bool {
 /// The source address of a request.
 fn source_of(request: &Request) -> SocketAddr {
     request.extensions().get::<Source>().map_or(UNKNOWN, |Source(source)| *source)
-}
-
-/// Reads a request's login. `Err` marks a password sent in the clear from another host, which must not be checked.
-pub(crate) fn login(shared: &Shared, request: &Request) -> Option<(SocketAddr, Result<Login, Login>)> {
-    let credentials = credentials(request.headers())?;
-    let source = source_of(request);
-    let is_local = is_local(shared, source);
-    let secrecy = request.extensions().get::<Secrecy>();
-    let is_encrypted = secrecy.is_some_and(|secrecy| secrecy.is_encrypted);
-    let accepts_plaintext = secrecy.is_some_and(|secrecy| secrecy.accepts_plaintext);
-    let ip = Some(source.ip().to_canonical());
-    let login = Login {
-        connection: NO_CONNECTION,
-        is_local,
-        source: ip,
-        is_encrypted,
-        certificate: None,
-        credentials,
-    };
-    // SECURITY AUTH-09: a client of the loopback listener may be anywhere if it is behind a proxy.
-    let is_secret = is_local || is_encrypted || accepts_plaintext;
-    Some((source, if is_secret { Ok(login) } else { Err(login) }))
-}
-
-/// Checks a login and records the outcome. A slow check waits for a verifier's thread like those of protocols.
-pub(crate) async fn decide(shared: &Shared, source: SocketAddr, login: Result<Login, Login>) -> Verdict {
-    let (login, verdict) = match login {
-        Ok(login) => {
-            let verdict = verdict_of(&shared.verifiers, &login).await;
-            (login, verdict)
-        }
-        Err(login) => (login, Verdict::Refused),
-    };
-    shared.note_outside_login(source, "http", &login, &verdict);
-    verdict
 }
 
 /// RFC 7617: `Basic` and base64 of the user, a colon and the password. RFC 6750: `Bearer` and a token.

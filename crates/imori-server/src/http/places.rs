@@ -7,6 +7,7 @@ use std::pin::Pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use axum::body::{Body, Bytes, HttpBody};
 use axum::response::Response;
@@ -18,6 +19,7 @@ use crate::slots::unpoisoned;
 /// The open connections, oldest first.
 pub(super) struct Places {
     max: usize,
+    life_max: Option<Duration>,
     taken: Mutex<Vec<Arc<Activity>>>,
 }
 
@@ -31,9 +33,9 @@ struct Activity {
 }
 
 impl Places {
-    /// Allows `max` connections.
-    pub(super) fn new(max: usize) -> Arc<Places> {
-        Arc::new(Places { max, taken: Mutex::default() })
+    /// Allows `max` connections, each for at most `life_max`, if it has a limit.
+    pub(super) fn new(max: usize, life_max: Option<Duration>) -> Arc<Places> {
+        Arc::new(Places { max, life_max, taken: Mutex::default() })
     }
 
     /// Adds a connection. If there are too many, evicts the oldest without a request, or else the oldest of all.
@@ -57,6 +59,11 @@ pub(super) struct Place {
 }
 
 impl Place {
+    /// The lifetime of the connection, if it has a limit.
+    pub(super) fn life_max(&self) -> Option<Duration> {
+        self.places.life_max
+    }
+
     /// Resolves when the connection has to close.
     pub(super) async fn evicted(&self) {
         self.activity.evicted.notified().await;
@@ -128,7 +135,7 @@ mod tests {
 
     #[test]
     fn whoever_asks_nothing_gives_way() {
-        let places = Places::new(2);
+        let places = Places::new(2, None);
         let (busy, idle) = (places.take(), places.take());
         let request = busy.request();
         let third = places.take();

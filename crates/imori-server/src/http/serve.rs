@@ -5,6 +5,7 @@ use std::net::{SocketAddr, TcpListener};
 use std::pin::pin;
 use std::sync::Arc;
 use std::thread::{Builder, JoinHandle};
+use std::time::Duration;
 
 use axum::Router;
 use hyper::Request;
@@ -23,8 +24,8 @@ use tracing::{debug, error, warn};
 
 use super::places::{Place, Places};
 use crate::limits::{
-    ACCEPT_PAUSE, HTTP_CONNECTIONS_MAX, HTTP_HANDSHAKE_MAX, HTTP_HEAD_BYTES_MAX, HTTP_HEAD_MAX,
-    HTTP_HEADERS_MAX, HTTP_LIFE_MAX, HTTP_WAITING_THREADS_MAX, LINGER_MAX,
+    ACCEPT_PAUSE, FINISHING_TIME_MAX, HTTP_HANDSHAKE_MAX, HTTP_HEAD_BYTES_MAX, HTTP_HEAD_MAX,
+    HTTP_HEADERS_MAX, HTTP_WAITING_THREADS_MAX, LINGER_MAX,
 };
 use crate::peers::proxy::{Proxied, header_bytes, read_header};
 use crate::peers::stranger::{BYTES_MAX as FIRST_BYTES_MAX, FirstBytes};
@@ -41,9 +42,15 @@ pub(crate) struct HttpService {
 }
 
 impl HttpService {
-    /// A service of this broker with these handlers.
-    pub(crate) fn new(shared: &Arc<Shared>, router: Router) -> HttpService {
-        HttpService { router, places: Places::new(HTTP_CONNECTIONS_MAX), shared: Arc::clone(shared) }
+    /// A service of this broker with these handlers, for at most this many connections. `life_max` is the lifetime of a
+    /// connection, if it has a limit.
+    pub(crate) fn new(
+        shared: &Arc<Shared>,
+        router: Router,
+        connections_max: usize,
+        life_max: Option<Duration>,
+    ) -> HttpService {
+        HttpService { router, places: Places::new(connections_max, life_max), shared: Arc::clone(shared) }
     }
 }
 
@@ -64,7 +71,10 @@ pub(crate) struct Secrecy {
 ///
 /// # Errors
 /// The thread cannot be started.
-pub(crate) fn start(mut phase: watch::Receiver<Phase>) -> io::Result<(JoinHandle<()>, Handle)> {
+pub(crate) fn start(
+    mut phase: watch::Receiver<Phase>,
+    mut finishing: watch::Receiver<usize>,
+) -> io::Result<(JoinHandle<()>, Handle)> {
     let runtime = runtime::Builder::new_current_thread()
         .enable_io()
         .enable_time()
@@ -73,7 +83,11 @@ pub(crate) fn start(mut phase: watch::Receiver<Phase>) -> io::Result<(JoinHandle
     let handle = runtime.handle().clone();
     let thread = Builder::new().name(String::from("admin")).spawn(move || {
         // Requests still unanswered then end with the runtime.
-        runtime.block_on(async { drop(phase.wait_for(|phase| *phase == Phase::Ended).await) });
+        runtime.block_on(async {
+            drop(phase.wait_for(|phase| *phase == Phase::Ended).await);
+            let finished = finishing.wait_for(|services| *services == 0);
+            drop(timeout(FINISHING_TIME_MAX, finished).await);
+        });
     });
     thread.map(|thread| (thread, handle))
 }
@@ -180,7 +194,7 @@ async fn read_proxied(stream: &mut TcpStream) -> Option<Proxied> {
     }
 }
 
-/// Serves one connection for a limited time, whatever its client does.
+/// Serves one connection, at most for its lifetime.
 async fn serve(
     stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
     source: Source,
@@ -204,8 +218,14 @@ async fn serve(
         .max_buf_size(HTTP_HEAD_BYTES_MAX)
         .serve_connection(TokioIo::new(stream), service);
     let mut connection = pin!(connection);
+    let life = async {
+        match place.life_max() {
+            Some(life_max) => timeout(life_max, connection.as_mut()).await,
+            None => Ok(connection.as_mut().await),
+        }
+    };
     let outcome = tokio::select! {
-        outcome = timeout(HTTP_LIFE_MAX, connection.as_mut()) => outcome,
+        outcome = life => outcome,
         () = place.evicted() => return debug!("an HTTP connection gave way to another"),
     };
     if let Ok(outcome) = outcome {

@@ -387,8 +387,11 @@ impl InternalClient {
         }
     }
 
-    /// Runs a command whose answer is not a message.
-    pub(crate) async fn done(&self, verb: Verb) -> Result<Done, InternalError> {
+    /// Runs a command whose answer is not a message; returns once its effect is durable.
+    ///
+    /// # Errors
+    /// The command is refused, or the client has ended.
+    pub async fn done(&self, verb: Verb) -> Result<Done, InternalError> {
         self.0.done(verb).await
     }
 

@@ -10,7 +10,7 @@ use crate::config::Spoken;
 const KINDS: usize = Spoken::ALL.len() + 1;
 
 /// Outcomes of logins.
-pub(crate) const OUTCOMES: [&str; 3] = ["granted", "refused", "busy"];
+pub const OUTCOMES: [&str; 3] = ["granted", "refused", "busy"];
 
 /// Counters of logins.
 #[derive(Debug, Default)]

@@ -12,6 +12,7 @@ mod login_counts;
 
 pub(crate) use authenticator::is_equal;
 pub use authenticator::{Authenticator, BuiltInUser};
-pub(crate) use login_counts::{LoginCounts, OUTCOMES};
+pub(crate) use login_counts::LoginCounts;
+pub use login_counts::OUTCOMES;
 pub(crate) use verdict_of::verdict_of;
 pub use verifiers::{Verdicts, Verifiers};

@@ -54,7 +54,7 @@ impl FirstBytes {
             _ if listener.is_tls => return self.hint_at_tls(),
             _ if self.is_tls() => return Some(tls_hint(listener.service)),
             Service::Messages(protocol) => protocol,
-            Service::WebSocket | Service::NatsMonitor | Service::Admin => return None,
+            Service::WebSocket | Service::NatsMonitor | Service::Admin | Service::Automation => return None,
         };
         match protocol {
             _ if begins(&HTTP) => Some(
@@ -116,6 +116,9 @@ fn tls_hint(service: Service) -> &'static str {
         }
         Service::Admin => {
             "it begins with TLS, which is spoken at `listeners.admin_tls`; connect there, or with `http://`"
+        }
+        Service::Automation => {
+            "it begins with TLS, which is spoken at `listeners.automation_tls`; connect there, or with `http://`"
         }
     }
 }

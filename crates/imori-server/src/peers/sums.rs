@@ -10,31 +10,32 @@ use crate::config::Spoken;
 use crate::slots::unpoisoned;
 
 /// Kinds of connections: one per protocol, and one for connections without a protocol yet.
-pub(crate) const KINDS: usize = Spoken::ALL.len() + 1;
+pub const KINDS: usize = Spoken::ALL.len() + 1;
 
 /// Traffic of a set of connections.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Sums {
+pub struct Sums {
     /// Number of connections.
-    pub(crate) connections: u64,
+    pub connections: u64,
     /// Connections that have published.
-    pub(crate) publishers: u64,
+    pub publishers: u64,
     /// Messages published.
-    pub(crate) messages_in: u64,
+    pub messages_in: u64,
     /// Bytes read.
-    pub(crate) bytes_in: u64,
+    pub bytes_in: u64,
     /// Deliveries from queues, live subscriptions and inboxes.
-    pub(crate) messages_out: u64,
+    pub messages_out: u64,
     /// Bytes for the clients, written or buffered.
-    pub(crate) bytes_out: u64,
-    pub(crate) activity: ConnectionActivity,
+    pub bytes_out: u64,
+    /// Sessions opened and closed, deliveries, outcomes and confirms.
+    pub activity: ConnectionActivity,
 }
 
 /// Sums for each kind, indexed by [`kind`].
-pub(crate) type SumsByKind = [Sums; KINDS];
+pub type SumsByKind = [Sums; KINDS];
 
 /// Index of a protocol in [`SumsByKind`].
-pub(crate) fn kind(protocol: Option<Spoken>) -> usize {
+pub fn kind(protocol: Option<Spoken>) -> usize {
     protocol.map_or(Spoken::ALL.len(), |protocol| protocol as usize)
 }
 
@@ -58,7 +59,7 @@ impl Sums {
     }
 
     /// Raises each sum that never decreases to the one of `other`, if that is higher.
-    pub(crate) fn raise_to(&mut self, other: &Sums) {
+    pub fn raise_to(&mut self, other: &Sums) {
         self.connections = self.connections.max(other.connections);
         self.messages_in = self.messages_in.max(other.messages_in);
         self.bytes_in = self.bytes_in.max(other.bytes_in);
@@ -68,7 +69,7 @@ impl Sums {
     }
 
     /// Adds the sums of `other`.
-    pub(crate) fn add(&mut self, other: &Sums) {
+    pub fn add(&mut self, other: &Sums) {
         self.connections += other.connections;
         self.publishers += other.publishers;
         self.messages_in += other.messages_in;

@@ -57,13 +57,19 @@ fn has_messages(mut names: impl Iterator<Item = ListenerName>) -> Result<(), Sta
     }
 }
 
+/// What HTTP listeners serve.
+pub(crate) struct HttpServices {
+    pub(crate) monitor: HttpService,
+    pub(crate) admin: HttpService,
+    pub(crate) automation: HttpService,
+}
+
 /// The open listeners.
 pub(crate) struct Listening {
     shared: Arc<Shared>,
     /// The runtimes of the accepting cell and of HTTP.
     runtimes: (Handle, Handle),
-    monitor: HttpService,
-    admin: HttpService,
+    http: HttpServices,
     open: Mutex<Vec<Open>>,
 }
 
@@ -109,10 +115,10 @@ impl Listening {
     pub(crate) fn start(
         shared: Arc<Shared>,
         runtimes: (Handle, Handle),
-        (monitor, admin): (HttpService, HttpService),
+        http: HttpServices,
         bound: Vec<Bound>,
     ) -> io::Result<Arc<Listening>> {
-        let listening = Listening { shared, runtimes, monitor, admin, open: Mutex::default() };
+        let listening = Listening { shared, runtimes, http, open: Mutex::default() };
         let next = bound.into_iter().map(|Bound { wanted, listener, socket }| {
             let kind = kind(listener.name, &listening.shared.settings.load().config);
             let handle = socket.try_clone()?;
@@ -243,8 +249,9 @@ impl Listening {
     fn serve(&self, socket: TcpListener, kind: ListenerKind) -> AbortHandle {
         let (cell, http) = &self.runtimes;
         let task = match kind.name.service {
-            Service::NatsMonitor => http.spawn(http::accept(socket, kind, self.monitor.clone())),
-            Service::Admin => http.spawn(http::accept(socket, kind, self.admin.clone())),
+            Service::NatsMonitor => http.spawn(http::accept(socket, kind, self.http.monitor.clone())),
+            Service::Admin => http.spawn(http::accept(socket, kind, self.http.admin.clone())),
+            Service::Automation => http.spawn(http::accept(socket, kind, self.http.automation.clone())),
             Service::Messages(_) | Service::WebSocket => {
                 cell.spawn(accept(socket, kind, Arc::clone(&self.shared)))
             }
@@ -254,7 +261,7 @@ impl Listening {
 }
 
 fn is_http(service: Service) -> bool {
-    matches!(service, Service::NatsMonitor | Service::Admin)
+    matches!(service, Service::NatsMonitor | Service::Admin | Service::Automation)
 }
 
 /// Removes the first index that satisfies the condition.

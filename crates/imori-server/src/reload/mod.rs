@@ -6,5 +6,5 @@ mod definitions_file;
 
 pub use reload::{ReloadError, Reloader};
 
-pub(crate) use definitions_file::DefinitionsFile;
-pub(crate) use listening::{Bound, Listening, bind_all};
+pub(crate) use definitions_file::take_over;
+pub(crate) use listening::{Bound, HttpServices, Listening, bind_all};

@@ -9,11 +9,11 @@ use std::sync::{Arc, Mutex};
 
 use tokio::runtime::Handle;
 
-use super::definitions_file::{DefinitionsError, DefinitionsFile};
+use super::definitions_file::{DefinitionsError, take_over};
 use super::listening::Listening;
+use crate::broker::Reloaded;
 use crate::config::{Config, ConfigConflict, Effect};
-use crate::requests::administered::Administered;
-use crate::requests::operator_request::Reloaded;
+use crate::services::ImportDefinitions;
 use crate::shared::{Phase, Shared};
 use crate::slots::unpoisoned;
 use crate::start::prepare::settings;
@@ -26,7 +26,8 @@ pub struct Reloader(Arc<Reloading>);
 
 struct Reloading {
     shared: Arc<Shared>,
-    broker: Arc<Administered>,
+    /// The import of the definitions file.
+    definitions: Option<Box<dyn ImportDefinitions>>,
     /// The runtime for operators' requests.
     runtime: Handle,
     listening: Arc<Listening>,
@@ -71,9 +72,13 @@ impl fmt::Debug for Reloader {
 }
 
 impl Reloader {
-    pub(crate) fn new(broker: Arc<Administered>, runtime: Handle, listening: Arc<Listening>) -> Reloader {
-        let shared = Arc::clone(&broker.shared);
-        Reloader(Arc::new(Reloading { shared, broker, runtime, listening, reloading: Mutex::default() }))
+    pub(crate) fn new(
+        shared: Arc<Shared>,
+        definitions: Option<Box<dyn ImportDefinitions>>,
+        runtime: Handle,
+        listening: Arc<Listening>,
+    ) -> Reloader {
+        Reloader(Arc::new(Reloading { shared, definitions, runtime, listening, reloading: Mutex::default() }))
     }
 
     /// The configuration in force.
@@ -89,7 +94,7 @@ impl Reloader {
     /// file or an address cannot be used. The configuration in force stays; objects of a definitions file that was
     /// already applied stay too.
     pub fn reload(&self, wanted: &Config) -> Result<Reloaded, ReloadError> {
-        let Reloading { shared, broker, runtime, listening, reloading } = &*self.0;
+        let Reloading { shared, definitions, runtime, listening, reloading } = &*self.0;
         let _reloading = unpoisoned(reloading.lock());
         if *shared.phase.borrow() > Phase::Serving {
             return Err(ReloadError { keys: Vec::new(), text: String::from("the broker stops") });
@@ -106,9 +111,8 @@ impl Reloader {
             shared.settings.load().tls.iter().for_each(|tls| tls.refuse(&error));
             ReloadError::of_start(&StartError::Tls(error))
         })?;
-        let definitions =
-            DefinitionsFile::read(&config).map_err(|error| ReloadError::of_definitions(&error))?;
-        definitions.take_over(broker, runtime).map_err(|error| ReloadError::of_definitions(&error))?;
+        take_over(&config, definitions.as_deref(), &shared.access, runtime)
+            .map_err(|error| ReloadError::of_definitions(&error))?;
         let offered = shared.access.offer_scram(config.users.scram);
         offered.map_err(|error| ReloadError::of_start(&StartError::Scram(error.to_string())))?;
         let planned = listening.prepare(&config).map_err(|error| {

@@ -50,12 +50,16 @@ impl Running {
         config.listeners.amqp = Vec::new();
         config.listeners.ws = Vec::new();
         config.listeners.nats_monitor = vec!["127.0.0.1:0".parse().expect("an address")];
+        config.listeners.automation = Vec::new();
         config.listeners.admin = Vec::new();
         config.cells.count = cells;
         // Spreads the connections over all cells.
         config.cells.busy_percent = 1;
         configure(&mut config);
-        Running { server: Some(Server::start_with(&config, authenticator).unwrap()), _data: data }
+        Running {
+            server: Some(Server::start_with_authenticator(&config, authenticator).unwrap()),
+            _data: data,
+        }
     }
 
     fn server(&self) -> &Server {

@@ -14,29 +14,29 @@ use crate::slots::unpoisoned;
 
 /// An event. Text from clients stays in fields of its own.
 #[derive(Debug, Default, Clone, PartialEq, Eq, Serialize)]
-pub(crate) struct Happening {
+pub struct Happening {
     /// The kind, such as `queue.declared`.
-    pub(crate) kind: &'static str,
+    pub kind: &'static str,
     /// Time in milliseconds since the UNIX epoch.
-    pub(crate) time: u64,
+    pub time: u64,
     /// The user, if known.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) user: Option<String>,
+    pub user: Option<String>,
     /// The vhost.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) vhost: Option<String>,
+    pub vhost: Option<String>,
     /// The client's address.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) from: Option<String>,
+    pub from: Option<String>,
     /// The client's protocol.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) protocol: Option<String>,
+    pub protocol: Option<String>,
     /// The object concerned.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) object: Option<String>,
+    pub object: Option<String>,
     /// Details in words.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) detail: Option<String>,
+    pub detail: Option<String>,
 }
 
 /// The ring buffer of events.
@@ -56,13 +56,13 @@ struct Ring {
 
 /// A batch of events for a reader.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct Heard {
+pub struct Heard {
     /// Events that the reader missed before these.
-    pub(crate) lost: u64,
+    pub lost: u64,
     /// Number of the first event.
-    pub(crate) first: u64,
+    pub first: u64,
     /// The events, oldest first.
-    pub(crate) happenings: Vec<Arc<Happening>>,
+    pub happenings: Vec<Arc<Happening>>,
 }
 
 impl Default for Happenings {

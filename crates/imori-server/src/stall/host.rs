@@ -36,11 +36,11 @@ pub(crate) struct ThreadSample {
 
 /// Pressure stall information, averaged over ten seconds.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Pressure {
+pub struct Pressure {
     /// Percentage of time in which at least one task was stalled.
-    pub(crate) some_percent: f64,
+    pub some_percent: f64,
     /// Percentage of time in which all tasks were stalled; 0 if not reported.
-    pub(crate) full_percent: f64,
+    pub full_percent: f64,
 }
 
 impl Device {

@@ -6,7 +6,7 @@ use super::host::{DeviceSample, Pressure, ThreadSample};
 
 /// The cause of a stall, as far as it can be seen from inside the process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Cause {
+pub enum Cause {
     /// The device has operations in flight but completes none.
     Device,
     /// The device is idle: a layer above it blocks writers, as `fsfreeze` does.
@@ -25,7 +25,7 @@ pub(crate) enum Cause {
 
 impl Cause {
     /// Every cause.
-    pub(crate) const ALL: [Cause; 7] = [
+    pub const ALL: [Cause; 7] = [
         Cause::Device,
         Cause::Frozen,
         Cause::BusyDevice,
@@ -36,7 +36,7 @@ impl Cause {
     ];
 
     /// The label in metrics.
-    pub(crate) fn label(self) -> &'static str {
+    pub fn label(self) -> &'static str {
         match self {
             Cause::Device => "device",
             Cause::Frozen => "frozen",
@@ -49,7 +49,7 @@ impl Cause {
     }
 
     /// The cause in words.
-    pub(crate) fn text(self) -> &'static str {
+    pub fn text(self) -> &'static str {
         match self {
             Cause::Device => "the device does not answer",
             Cause::Frozen => "the file system is frozen",
@@ -75,31 +75,31 @@ const SILENT: Duration = Duration::from_millis(200);
 
 /// Samples taken during a stall, summarized.
 #[derive(Debug, Default, Clone, Copy, PartialEq)]
-pub(crate) struct Evidence {
+pub struct Evidence {
     /// Time between the first and last sample.
-    pub(crate) watched: Duration,
+    pub watched: Duration,
     /// Number of samples of the late thread.
-    pub(crate) samples: u32,
+    pub samples: u32,
     /// Samples in which it was in uninterruptible sleep.
-    pub(crate) disk_waits: u32,
+    pub disk_waits: u32,
     /// CPU time of the thread since the first sample.
-    pub(crate) ran: Duration,
+    pub ran: Duration,
     /// Time the thread was runnable without a CPU.
-    pub(crate) starved: Duration,
+    pub starved: Duration,
     /// The most operations in flight in any sample since the device last completed one.
-    pub(crate) in_flight_max: Option<u64>,
+    pub in_flight_max: Option<u64>,
     /// Time since the device last completed an operation.
-    pub(crate) silent: Duration,
+    pub silent: Duration,
     /// Operations completed since the first sample.
-    pub(crate) completed: Option<u64>,
+    pub completed: Option<u64>,
     /// Time the device had operations in flight.
-    pub(crate) device_busy: Option<Duration>,
+    pub device_busy: Option<Duration>,
     /// Other threads of this process in uninterruptible sleep at the last sample.
-    pub(crate) others_waiting: usize,
+    pub others_waiting: usize,
     /// Pressure on the machine's disks.
-    pub(crate) io_pressure: Option<Pressure>,
+    pub io_pressure: Option<Pressure>,
     /// Pressure on its CPUs.
-    pub(crate) cpu_pressure: Option<Pressure>,
+    pub cpu_pressure: Option<Pressure>,
 }
 
 impl Evidence {

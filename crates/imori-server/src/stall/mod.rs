@@ -7,6 +7,10 @@ mod stalls;
 mod judge;
 mod host;
 
+pub use happenings::{Happening, Heard};
+pub use host::Pressure;
 pub(crate) use host::{Device, others_that_wait, pressure, sample_thread};
-pub(crate) use judge::{Cause, Evidence, Sample, judge_cell, judge_flush};
-pub(crate) use stalls::{LateWork, Stall, Stalls, Step};
+pub use judge::{Cause, Evidence};
+pub(crate) use judge::{Sample, judge_cell, judge_flush};
+pub(crate) use stalls::Stalls;
+pub use stalls::{LateWork, Stall, Step};

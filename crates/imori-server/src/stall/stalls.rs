@@ -13,7 +13,7 @@ use crate::slots::unpoisoned;
 
 /// The part of the broker that is late.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum LateWork {
+pub enum LateWork {
     /// A write or sync of the journal.
     Flush,
     /// A cell.
@@ -22,7 +22,7 @@ pub(crate) enum LateWork {
 
 /// The current step of a flush.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Step {
+pub enum Step {
     /// The write.
     Write,
     /// The sync of what was written.
@@ -31,7 +31,7 @@ pub(crate) enum Step {
 
 impl Step {
     /// The name shown to people.
-    pub(crate) fn text(self) -> &'static str {
+    pub fn text(self) -> &'static str {
         match self {
             Step::Write => "write",
             Step::Sync => "sync",
@@ -41,20 +41,25 @@ impl Step {
 
 /// One stall.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Stall {
-    pub(crate) what: LateWork,
-    pub(crate) began: Time,
+pub struct Stall {
+    /// The part that is late.
+    pub what: LateWork,
+    /// When it began.
+    pub began: Time,
     /// The duration so far, until the stall is over.
-    pub(crate) lasted: Duration,
-    pub(crate) is_over: bool,
-    pub(crate) cause: Cause,
-    pub(crate) evidence: Evidence,
+    pub lasted: Duration,
+    /// It is over.
+    pub is_over: bool,
+    /// Its likely cause.
+    pub cause: Cause,
+    /// The samples that the cause is derived from.
+    pub evidence: Evidence,
     /// The step of the flush at the last sample.
-    pub(crate) step: Option<Step>,
+    pub step: Option<Step>,
     /// Bytes waiting for the disk.
-    pub(crate) queued_bytes: usize,
+    pub queued_bytes: usize,
     /// Records written but not synced.
-    pub(crate) unsynced: u64,
+    pub unsynced: u64,
 }
 
 /// Counts finished stalls, and keeps the latest ones in full.

@@ -139,6 +139,7 @@ pub(crate) fn prepare(config: &Config, cells: usize, begun: Begun) -> Result<Pre
         memory,
         alarm: watch::Sender::new(false),
         phase: watch::Sender::new(Phase::Serving),
+        finishing: watch::Sender::new(0),
         fault: Mutex::new(None),
     };
     Ok(Prepared { shared, opened, awakenings })

@@ -7,7 +7,7 @@ use crate::limits::COMMIT_SECONDS;
 use crate::slots::unpoisoned;
 
 /// Upper bounds of the histogram's buckets, in microseconds; longer commits fall into one more bucket.
-pub(crate) const BOUNDS_US: [u64; 14] = [
+pub const BOUNDS_US: [u64; 14] = [
     100, 250, 500, 1_000, 2_500, 5_000, 10_000, 25_000, 50_000, 100_000, 250_000, 1_000_000, 3_000_000,
     10_000_000,
 ];
@@ -28,22 +28,22 @@ struct Counted {
 
 /// Sums and histogram of all commits so far.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
-pub(crate) struct Counts {
+pub struct Counts {
     /// Commits per bucket.
-    pub(crate) classes: [u64; BOUNDS_US.len() + 1],
+    pub classes: [u64; BOUNDS_US.len() + 1],
     /// Number of commits.
-    pub(crate) commits: u64,
+    pub commits: u64,
     /// Records committed.
-    pub(crate) records: u64,
+    pub records: u64,
     /// Bytes committed.
-    pub(crate) bytes: u64,
+    pub bytes: u64,
     /// Time spent in all commits.
-    pub(crate) total: Duration,
+    pub total: Duration,
 }
 
 impl Counts {
     /// Mean duration of a commit.
-    pub(crate) fn mean(&self) -> Duration {
+    pub fn mean(&self) -> Duration {
         let nanos = self.total.as_nanos().checked_div(u128::from(self.commits)).unwrap_or(0);
         Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
     }

@@ -22,7 +22,8 @@ mod commits;
 mod progress;
 
 pub use checkpointer::Checkpointer;
-pub(crate) use commits::{BOUNDS_US as COMMIT_BOUNDS_US, Commits};
+pub(crate) use commits::Commits;
+pub use commits::{BOUNDS_US as COMMIT_BOUNDS_US, Counts};
 pub(crate) use damages::Damages;
 pub(crate) use definitions::DefinitionRows;
 pub(crate) use journal::Journal;

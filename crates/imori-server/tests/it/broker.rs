@@ -71,12 +71,14 @@ impl Broker {
         config.listeners.amqp = any();
         config.listeners.ws = Vec::new();
         config.listeners.nats_monitor = Vec::new();
+        config.listeners.automation = Vec::new();
         config.listeners.admin = Vec::new();
         config.cells.count = 2;
         // Spreads the connections over all cells.
         config.cells.busy_percent = 1;
         let users = Arc::new(Users::default());
-        let server = Server::start_with(&config, Arc::clone(&users) as Arc<dyn Authenticator>).unwrap();
+        let server =
+            Server::start_with_authenticator(&config, Arc::clone(&users) as Arc<dyn Authenticator>).unwrap();
         Broker { server: Some(server), users, _data: data }
     }
 

@@ -58,6 +58,7 @@ fn the_example_of_the_page_runs() {
     config.listeners.amqp = Vec::new();
     config.listeners.ws = Vec::new();
     config.listeners.nats_monitor = Vec::new();
+    config.listeners.automation = Vec::new();
     config.listeners.admin = Vec::new();
     let server = Server::start(&config).unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();

@@ -33,6 +33,8 @@ pub(crate) struct Admin {
     agent: ureq::Agent,
     /// Scheme, host and port.
     base: String,
+    /// The kind of listener and the option that names it, for errors.
+    listener: (&'static str, &'static str),
     /// The value of the `Authorization` header.
     login: Option<String>,
 }
@@ -69,6 +71,7 @@ impl Admin {
         Ok(Admin {
             agent: config.build().into(),
             base: format!("{scheme}://{place}"),
+            listener: ("admin listener", "--admin"),
             login: login.map(|login| format!("Basic {}", BASE64_STANDARD.encode(login))),
         })
     }
@@ -76,6 +79,11 @@ impl Admin {
     /// The same listener, with this token as the login.
     pub(crate) fn with_token(self, token: &str) -> Admin {
         Admin { login: Some(format!("Bearer {token}")), ..self }
+    }
+
+    /// The same for the automation's listener, which `--api` names.
+    pub(crate) fn of_automation(self) -> Admin {
+        Admin { listener: ("automation", "--api"), ..self }
     }
 
     /// Fetches all rows of a paged list, up to `pages_max` pages; `path` has no paging parameters
@@ -114,6 +122,11 @@ impl Admin {
             bail!("{}", self.refusal(answer.status().as_u16(), &text, "event stream"));
         }
         Ok(BufReader::new(answer.into_body().into_reader()).lines())
+    }
+
+    /// The text at a path; `what` names the object in an error.
+    pub(crate) fn get_text(&self, path: &str, what: &str) -> anyhow::Result<String> {
+        self.ask(Method::GET, path, what, None, None)
     }
 
     /// The JSON at a path; `what` names the object in an error.
@@ -174,10 +187,8 @@ impl Admin {
 
     fn run(&self, request: Request<String>) -> anyhow::Result<Response<Body>> {
         self.agent.run(request).with_context(|| {
-            format!(
-                "no admin listener answers at `{}`; start the broker, or name another with `--admin`",
-                self.base
-            )
+            let (kind, option) = self.listener;
+            format!("no {kind} answers at `{}`; start the broker, or name another with `{option}`", self.base)
         })
     }
 
@@ -185,17 +196,20 @@ impl Admin {
     fn refusal(&self, status: u16, text: &str, what: &str) -> String {
         let said: Option<Value> = serde_json::from_str(text).ok();
         let told = |field: &str| said.as_ref().and_then(|said| said[field].as_str());
+        let option = self.listener.1;
         match status {
             401 if self.login.is_none() => format!(
-                "`{}` asks for a login; name its data folder with `--data-dir`, or a user and password in `--admin`",
+                "`{}` asks for a login; name its data folder with `--data-dir`, or a user and password in `{option}`",
                 self.base
             ),
             401 => {
-                format!("`{}` refuses the login, or the user may not do this; correct `--admin`", self.base)
+                format!("`{}` refuses the login, or the user may not do this; correct `{option}`", self.base)
             }
-            404 => told("detail").map_or_else(|| format!("there is no {what}"), str::to_owned),
+            404 => told("detail")
+                .or_else(|| told("faultstring"))
+                .map_or_else(|| format!("there is no {what}"), str::to_owned),
             status => {
-                let reason = told("reason").or_else(|| told("detail"));
+                let reason = told("reason").or_else(|| told("detail")).or_else(|| told("faultstring"));
                 format!("refused: {}", reason.map_or_else(|| format!("HTTP status {status}"), str::to_owned))
             }
         }

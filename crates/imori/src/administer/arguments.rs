@@ -4,7 +4,7 @@ use anyhow::bail;
 use serde_json::{Map, Value};
 
 /// Parses `KEY=VALUE`; a value that is not JSON is taken as text.
-pub(super) fn argument(text: &str) -> Result<(String, Value), String> {
+pub(crate) fn argument(text: &str) -> Result<(String, Value), String> {
     let Some((key, value)) = text.split_once('=') else {
         return Err(String::from("expected a key and a value, such as `max-length=1000`"));
     };
@@ -13,7 +13,7 @@ pub(super) fn argument(text: &str) -> Result<(String, Value), String> {
 }
 
 /// Collects arguments into an object; a repeated key is an error.
-pub(super) fn object(arguments: Vec<(String, Value)>) -> anyhow::Result<Map<String, Value>> {
+pub(crate) fn object(arguments: Vec<(String, Value)>) -> anyhow::Result<Map<String, Value>> {
     let mut object = Map::new();
     for (key, value) in arguments {
         if object.insert(key.clone(), value).is_some() {

@@ -114,7 +114,7 @@ impl Listed {
 }
 
 /// Prints rows as a table of (title, field) columns.
-pub(super) fn print_table(rows: &Value, columns: &[(&str, &str)]) -> anyhow::Result<()> {
+pub(crate) fn print_table(rows: &Value, columns: &[(&str, &str)]) -> anyhow::Result<()> {
     let titles = columns.iter().map(|(title, _)| (*title).to_owned()).collect::<Vec<String>>();
     let cells = |row: &Value| columns.iter().map(|(_, field)| text(&row[*field])).collect::<Vec<String>>();
     let rows = rows.as_array().map_or(&[][..], Vec::as_slice).iter().map(cells);
@@ -131,7 +131,7 @@ pub(super) fn print_table(rows: &Value, columns: &[(&str, &str)]) -> anyhow::Res
 }
 
 /// The value on one line, safe for a terminal.
-pub(super) fn text(value: &Value) -> String {
+pub(crate) fn text(value: &Value) -> String {
     match value {
         Value::Null => "-".to_owned(),
         Value::String(text) => Printable(text.as_bytes()).to_string(),

@@ -18,10 +18,13 @@ mod listing;
 mod context;
 mod admin;
 
+pub(crate) use admin::{Admin, segment};
+pub(crate) use arguments::{argument, object};
 pub(crate) use config::{Asked, reload, running};
 pub(crate) use connection::Connection;
 pub(crate) use context::Context;
 pub(crate) use definitions::Definitions;
+pub(crate) use listing::{print_table, text};
 pub(crate) use policy::Policy;
 pub(crate) use queue::Queue;
 pub(crate) use readers::{Consumer, Session};

@@ -19,6 +19,7 @@ use crate::administer::{
     Binding, Connection, Consumer, Context, Definitions, Events, Exchange, Policy, Queue, Session, Stalls,
     Status, Top, User, Vhost,
 };
+use crate::automate::Automate;
 
 const EXIT_CODES: &str = "\
 Exit codes:
@@ -57,6 +58,7 @@ enum Command {
     Events(Events),
     Stalls(Stalls),
     Context(Context),
+    Automate(Automate),
     /// Put load on Imori or another broker, and check every delivery and reply.
     ///
     /// Exit codes: 0 done, 1 could not run, 2 the command line is wrong, 3 a message was lost or altered, 4 the run is
@@ -97,6 +99,7 @@ impl Cli {
             Command::Events(events) => events.run(),
             Command::Stalls(stalls) => stalls.run(),
             Command::Context(context) => context.run(),
+            Command::Automate(automate) => automate.run(),
             Command::Config(config) => return config.run(),
             Command::Cert(cert) => cert.run(),
             Command::Verify(verify) => return verify.run(),

@@ -6,7 +6,10 @@ use std::str::FromStr;
 
 use anyhow::Context as _;
 use clap::Args;
-use imori_server::config::{AddressError, Config, ListenAddress, ListenerName, Listeners, LogLevel, parse};
+use imori_engine::{EngineOptions, Retention, ServerAddress};
+use imori_server::config::{
+    AddressError, Config, ListenAddress, ListenerName, Listeners, LogLevel, Service, parse,
+};
 use imori_server::{OperatorRequest, Server, StartError};
 use tracing::{info, warn};
 
@@ -87,7 +90,30 @@ impl Serve {
                 "`broker.accept_plaintext` names a listener that other hosts reach without TLS"
             );
         }
-        let started = Server::start(config);
+        let folder = config.broker.data_dir.join("automation");
+        let retention = Retention {
+            age: config.automation.history_age_s.duration(),
+            bytes: config.automation.history_bytes.0,
+        };
+        let has_automation = config.listeners.has(Service::Automation);
+        let server = match &config.automation.store {
+            Some(address) if has_automation => {
+                let read = ServerAddress::parse(address.reveal(), config.automation.store_ca.path());
+                let keys = [String::from("automation.store")];
+                Some(read.map_err(|error| anyhow::anyhow!("{}", loaded.located(&keys, &error)))?)
+            }
+            _ => None,
+        };
+        let started = Server::start_with(config, |broker| {
+            let mut services = imori_admin::services(broker);
+            if has_automation {
+                let mut options = EngineOptions::new(&folder);
+                options.retention = retention;
+                options.server = server;
+                services.automation = imori_engine::start(options, broker);
+            }
+            services
+        });
         let mut server = started.map_err(|error| start_error(&loaded, error))?;
         if let Some(password) = server.take_first_password() {
             print_line(&format!("created user admin with password {}", password.reveal()))?;

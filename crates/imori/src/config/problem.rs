@@ -6,6 +6,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use imori_core::name::Printable;
+use imori_server::config::without_password;
 
 use super::nearest::{nearest_key, nearest_section};
 
@@ -81,7 +82,8 @@ impl Problem {
         shown: &str,
         expected: &str,
     ) -> Problem {
-        Problem(format!("{location}: `{section}.{key}` is `{}`; expected {expected}", shortened(shown)))
+        let shown = shortened(&without_password(shown));
+        Problem(format!("{location}: `{section}.{key}` is `{shown}`; expected {expected}"))
     }
 
     /// A problem that concerns several keys, one of which was set at `place`.

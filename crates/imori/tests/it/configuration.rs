@@ -61,7 +61,7 @@ fn a_wrong_file_is_told_by_line_and_column() {
 
 #[test]
 fn what_serve_refuses_is_refused_by_check_with_the_same_code() {
-    let all = "stomp = [\"127.0.0.1:0\"]\nnats = []\namqp = []\nws = []\nnats_monitor = []\nadmin = []\n";
+    let all = "stomp = [\"127.0.0.1:0\"]\nnats = []\namqp = []\nws = []\nnats_monitor = []\nadmin = []\nautomation = []\n";
     for (text, told) in [
         (
             String::from("[limits]\nmessage_bytes = \"64MiB\"\n"),

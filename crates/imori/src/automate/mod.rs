@@ -1,0 +1,14 @@
+//! The commands of the automation, over its API.
+
+mod command;
+mod execution;
+mod rule;
+mod trigger;
+mod pack;
+mod key;
+mod new;
+mod workflow;
+mod check;
+mod api;
+
+pub(crate) use command::Automate;

@@ -1,0 +1,58 @@
+//! Any document is refused or runs a few steps, and its state survives JSON.
+
+#![no_main]
+
+use imori_automation::orquesta::Workflow;
+use imori_automation::times::Timestamp;
+use imori_automation::value::{Map, Value};
+use imori_automation::workflows::{Answers, CallStatus, Command, Conductor, Step, WorkflowEvent};
+use libfuzzer_sys::fuzz_target;
+
+/// The beginning of each workflow: with random keys alone, few would have tasks.
+const HEAD: &str =
+    "version: 1.0\nvars: [{x: 1}]\ntasks:\n  a:\n    action: core.noop\n    next:\n      - do: b\n  b:\n";
+
+/// Events of one run.
+const STEPS: usize = 16;
+
+fuzz_target!(|input: (&str, Vec<u8>)| {
+    let (text, choices) = input;
+    let Ok(workflow) = Workflow::read(&format!("{HEAD}{text}")) else { return };
+    let mut state: Option<Map> = None;
+    let mut calls: Vec<String> = Vec::new();
+    let mut event = WorkflowEvent::Started { parameters: Map::new(), context: Map::new() };
+    for choice in choices.iter().chain(std::iter::repeat(&0)).take(STEPS) {
+        let step = workflow.advance(state.as_ref(), &event, Timestamp::from_micros(0), &Answers::new());
+        // An expression that only a host evaluates ends the run.
+        let Step::Next(transition) = step else { return };
+        for command in transition.commands {
+            if let Command::Run(call) = command {
+                assert!(!calls.contains(&call.id), "{} runs twice", call.id);
+                calls.push(call.id);
+            }
+        }
+        let json = Value::Map(transition.state).to_json();
+        let stored = Value::from_json(json.as_bytes()).expect("a state is JSON");
+        state = stored.as_map().cloned();
+        #[cfg(feature = "planted")]
+        assert!(transition.result.is_none(), "the planted fault is found: a workflow has ended");
+        let at = usize::from(*choice);
+        let call = calls.get(at % calls.len().max(1)).cloned();
+        event = match (choice % 8, call) {
+            (0, _) => WorkflowEvent::PauseRequested,
+            (1, _) => WorkflowEvent::ResumeRequested,
+            (2, _) if choice % 3 == 0 => WorkflowEvent::CancelRequested,
+            (3, _) => WorkflowEvent::RerunRequested(Vec::new()),
+            (4, Some(call)) => {
+                WorkflowEvent::Changed { call, status: CallStatus::Failed, result: Value::Null }
+            }
+            (5, Some(call)) => {
+                WorkflowEvent::Changed { call, status: CallStatus::Pending, result: Value::Null }
+            }
+            (_, Some(call)) => {
+                WorkflowEvent::Changed { call, status: CallStatus::Succeeded, result: Value::from(text) }
+            }
+            (_, None) => WorkflowEvent::ResumeRequested,
+        };
+    }
+});

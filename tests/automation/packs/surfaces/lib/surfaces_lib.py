@@ -1,0 +1,3 @@
+"""Code that actions and sensors of the pack share."""
+
+ANSWER = 42

@@ -1,0 +1,1 @@
+"""A sensor that no file describes rightly."""
