@@ -127,9 +127,9 @@ pub(crate) const TLS_DRY_RECORDS_WINDOW: Duration = Duration::from_secs(1);
 /// for login by default. More: the oldest step of the source with the most is dropped.
 pub(crate) const HANDSHAKES_WAITING_MAX: usize = 4096;
 
-/// Niceness of handshaker threads, which leaves them about a tenth of a core that a cell wants too. The lowest
-/// priority would let handshakes time out while cells are busy.
-pub(crate) const HANDSHAKER_NICENESS: i32 = 10;
+/// Niceness of the threads that compute handshakes and check passwords, which leaves them about a tenth of a core that a
+/// cell wants too. The lowest priority would let logins time out while cells are busy.
+pub(crate) const LOGIN_NICENESS: i32 = 10;
 
 /// Time that such a thread waits for another handshake before it ends.
 pub(crate) const HANDSHAKER_IDLE_MAX: Duration = Duration::from_secs(10);

@@ -27,6 +27,13 @@ impl Execution<'_> {
         if event == TaskStatus::Failed {
             self.log_failure(&task, result);
         }
+        // A list that has ended stays so, also if an item of it that waited ends now.
+        if let (Some(at), true) = (item, old.is_some_and(TaskStatus::is_completed)) {
+            if self.state.latest(&task, route) == Some(run) {
+                self.set_item(&task, route, at, event, result);
+            }
+            return Ok(());
+        }
         let new = match item {
             None => after_call(event),
             Some(at) => {

@@ -3,7 +3,7 @@
 //! Keeping it made a broker hold 43 MiB, of which it used 24; allocating it for each check made the kernel clear 5,000
 //! pages in a flood of wrong passwords. mimalloc returns pages a second after they were freed, when the thread ends.
 //! Memory freed at once at a start would be reused by the cells' first buffers, so a hasher keeps it for eight seconds.
-//! Checks have the lowest priority: a flood of wrong passwords must delay no message (SECURITY AUTH-09). The waiting
+//! Checks have a low priority: a flood of wrong passwords must delay no message (SECURITY AUTH-09). The waiting
 //! thread takes the locks before and after, because a cell would wait long for a lock whose owner gets no core.
 
 use std::cell::RefCell;
@@ -15,13 +15,10 @@ use rustix::process::nice;
 use tracing::{debug, warn};
 
 use super::password::{HashMemory, PasswordHash};
-use crate::limits::{ALLOCATOR_PURGE_DELAY, HASH_MEMORY_IDLE_MAX};
-
-/// The lowest scheduling priority.
-const NICEST: i32 = 19;
+use crate::limits::{ALLOCATOR_PURGE_DELAY, HASH_MEMORY_IDLE_MAX, LOGIN_NICENESS};
 
 thread_local! {
-    /// The hashers of this thread, at lowest and at normal priority; they end with it or when idle.
+    /// The hashers of this thread, at low and at normal priority; they end with it or when idle.
     static CHECKS: RefCell<Option<Hasher>> = const { RefCell::new(None) };
     static URGENT: RefCell<Option<Hasher>> = const { RefCell::new(None) };
 }
@@ -31,11 +28,11 @@ type Work = Box<dyn FnOnce(&mut HashMemory) + Send>;
 #[derive(Clone)]
 struct Hasher(Sender<Work>);
 
-/// Checks a password against a hash on a thread of the lowest priority.
+/// Checks a password against a hash on a thread of low priority.
 pub fn verify(hash: &PasswordHash, password: &[u8]) -> bool {
     let (hash, password) = (hash.clone(), Box::<[u8]>::from(password));
     let verify = move |memory: &mut HashMemory| hash.verify(&password, memory);
-    CHECKS.with_borrow_mut(|hasher| ask(hasher, NICEST, verify)).unwrap_or(false)
+    CHECKS.with_borrow_mut(|hasher| ask(hasher, LOGIN_NICENESS, verify)).unwrap_or(false)
 }
 
 /// Checks a password at normal priority, for the broker's start, which must not be starved.
@@ -82,7 +79,7 @@ fn ask<R: Send + 'static>(
 impl Hasher {
     fn start(niceness: i32) -> io::Result<Hasher> {
         let (asks, asked) = channel();
-        let name = if niceness == NICEST { "hasher" } else { "hasher-urgent" };
+        let name = if niceness == LOGIN_NICENESS { "hasher" } else { "hasher-urgent" };
         Builder::new().name(String::from(name)).spawn(move || run(&asked, niceness))?;
         Ok(Hasher(asks))
     }

@@ -15,7 +15,7 @@ use tracing::{debug, error, warn};
 
 use super::fair_queue::FairQueue;
 use super::step::Step;
-use crate::limits::{HANDSHAKER_IDLE_MAX, HANDSHAKER_NICENESS, HANDSHAKES_WAITING_MAX};
+use crate::limits::{HANDSHAKER_IDLE_MAX, HANDSHAKES_WAITING_MAX, LOGIN_NICENESS};
 use crate::slots::unpoisoned;
 
 /// The threads and their queue of handshake steps. A thread starts with the first step that needs it, and ends after
@@ -95,7 +95,7 @@ impl Queue {
 
     /// Runs steps until idle for a while.
     fn run(&self) {
-        if let Err(error) = nice(HANDSHAKER_NICENESS) {
+        if let Err(error) = nice(LOGIN_NICENESS) {
             debug!(%error, "a thread for handshakes keeps the priority of cells");
         }
         while let Some(step) = self.next() {
