@@ -504,6 +504,23 @@ core_arguments(mrb_state *mrb, mrb_value self)
   return mrb_ary_ref(mrb, vm->arguments, vm->fiber);
 }
 
+/* Imori.set_global(name, value): sets a global variable by its name; nil removes it. */
+static mrb_value
+imori_set_global(mrb_state *mrb, mrb_value self)
+{
+  mrb_sym name;
+  mrb_value value;
+  mrb_int length;
+  const char *text;
+
+  mrb_get_args(mrb, "no", &name, &value);
+  text = mrb_sym_name_len(mrb, name, &length);
+  if (!text || length < 2 || text[0] != '$') mrb_raise(mrb, E_ARGUMENT_ERROR, "the name of a global variable begins with `$`");
+  if (mrb_nil_p(value)) mrb_gv_remove(mrb, name);
+  else mrb_gv_set(mrb, name, value);
+  return value;
+}
+
 static mrb_value
 core_finish(mrb_state *mrb, mrb_value self)
 {
@@ -838,6 +855,7 @@ open_body(mrb_state *mrb, void *data)
   vm->cancelled_error = mrb_define_class_under(mrb, imori, "CancelledError", mrb->eException_class);
   mrb_define_class_under(mrb, imori, "Handle", mrb->object_class);
   mrb_define_module_function(mrb, imori, "arguments", core_arguments, MRB_ARGS_NONE());
+  mrb_define_module_function(mrb, imori, "set_global", imori_set_global, MRB_ARGS_REQ(2));
 
   {
     struct RClass *core = mrb_singleton_class_ptr(mrb, vm->core);

@@ -11,6 +11,13 @@ pub(crate) struct Usage {
     warnings: u32,
 }
 
+impl Usage {
+    /// The CPU time since it was `before`.
+    pub(crate) fn since(&self, before: Self) -> Duration {
+        self.cpu.saturating_sub(before.cpu)
+    }
+}
+
 /// The CPU time that the present slice may use. All times are the thread's CPU time.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Budget {

@@ -2,10 +2,11 @@
 
 use std::{
     any::Any,
-    cell::{Ref, RefCell, RefMut},
+    cell::{Cell, Ref, RefCell, RefMut},
     ffi::CString,
     fmt,
     rc::Rc,
+    time::Duration,
 };
 
 use crate::{
@@ -138,6 +139,8 @@ struct Shared {
     state: RefCell<State>,
     /// Fibers and scripts that were dropped while the VM was running.
     dropped: RefCell<Vec<Dropped>>,
+    /// The CPU time of the last slice.
+    last_slice: Cell<Duration>,
 }
 
 enum Dropped {
@@ -155,6 +158,7 @@ struct State {
 }
 
 struct FiberSlot {
+    limits: Limits,
     usage: Usage,
     context: Rc<dyn Any>,
 }
@@ -180,7 +184,13 @@ impl Vm {
             free_scripts: Vec::new(),
         };
         let vm = Self {
-            shared: Rc::new(Shared { host, limits, state: RefCell::new(state), dropped: RefCell::default() }),
+            shared: Rc::new(Shared {
+                host,
+                limits,
+                state: RefCell::new(state),
+                dropped: RefCell::default(),
+                last_slice: Cell::default(),
+            }),
         };
         vm.run_top(PRELUDE_FILE, include_str!("prelude.rb"), true)?;
         for declaration in &library.declarations {
@@ -242,7 +252,23 @@ impl Vm {
 
     /// Starts a run of the script. `Imori.arguments` is `arguments` in it, and its native functions get `context`.
     pub fn start(&self, script: &Script, arguments: Vec<Value>, context: Rc<dyn Any>) -> Step {
+        let Limits { slice_cpu, run_cpu, .. } = self.shared.limits;
+        self.start_within(script, arguments, context, slice_cpu, run_cpu)
+    }
+
+    /// Starts a run as [`Vm::start`] does, with limits of its own for the CPU time of a slice and of the run.
+    pub fn start_within(
+        &self,
+        script: &Script,
+        arguments: Vec<Value>,
+        context: Rc<dyn Any>,
+        slice_cpu: Duration,
+        run_cpu: Duration,
+    ) -> Step {
         assert!(Rc::ptr_eq(&self.shared, &script.shared), "a script runs in the VM that has compiled it");
+        if self.is_lost() {
+            return Step::VmLost;
+        }
         let mut encoded = Vec::new();
         if let Err(error) = self.shared.host.encode(&Value::Array(arguments), &mut encoded) {
             return Step::Raised(Exception {
@@ -251,8 +277,18 @@ impl Vm {
                 backtrace: Vec::new(),
             });
         }
-        let slot = self.shared.borrow().idle_fiber(context);
+        let limits = Limits { slice_cpu, run_cpu, ..self.shared.limits };
+        let slot = self.shared.borrow().idle_fiber(limits, context);
         self.shared.step(slot, |engine| engine.start(slot, script.slot, &encoded))
+    }
+
+    /// Resumes a run as [`Vm::resume`] does, with another limit for the CPU time of its next slices.
+    pub fn resume_within(&self, fiber: Fiber, outcome: Result<Value, Error>, slice_cpu: Duration) -> Step {
+        // A lost VM has no fibers any more.
+        if let Some(slot) = self.shared.state.borrow_mut().fibers.get_mut(fiber.slot) {
+            slot.limits.slice_cpu = slice_cpu;
+        }
+        self.resume(fiber, outcome)
     }
 
     /// Resumes a run with the outcome of its operation. The fiber is one of this VM's.
@@ -281,6 +317,11 @@ impl Vm {
         let Some(engine) = &state.engine else { return HeapUsage::default() };
         let (bytes, bytes_peak) = engine.heap();
         HeapUsage { bytes, bytes_peak, handles: self.shared.host.handles() }
+    }
+
+    /// The CPU time of the slice that ended last.
+    pub fn last_slice(&self) -> Duration {
+        self.shared.last_slice.get()
     }
 
     /// Whether the VM is lost: every start and resumption returns [`Step::VmLost`].
@@ -389,10 +430,13 @@ impl Shared {
         let State { engine, fibers, .. } = &mut *state;
         let engine = engine.as_mut()?;
         let fiber = &mut fibers[slot];
-        self.host.begin(&self.limits, fiber.usage, &fiber.context);
+        self.host.begin(&fiber.limits, fiber.usage, &fiber.context);
+        let before = fiber.usage;
         let step = slice(engine);
         fiber.usage = self.host.end();
+        self.last_slice.set(fiber.usage.since(before));
         if step == EngineStep::Lost {
+            state.idle_fibers.clear();
             let lost = (state.engine.take(), std::mem::take(&mut state.fibers));
             drop(state);
             drop(lost);
@@ -450,8 +494,8 @@ impl State {
         self.free_scripts.push(slot);
     }
 
-    fn idle_fiber(&mut self, context: Rc<dyn Any>) -> usize {
-        let fiber = FiberSlot { usage: Usage::default(), context };
+    fn idle_fiber(&mut self, limits: Limits, context: Rc<dyn Any>) -> usize {
+        let fiber = FiberSlot { limits, usage: Usage::default(), context };
         match self.idle_fibers.pop() {
             Some(slot) => {
                 self.fibers[slot] = fiber;

@@ -61,6 +61,10 @@ fn runs_that_wait_are_lost_with_their_vm() {
     let mut library = Library::new();
     library.module("Host").awaiting_singleton_method("Host", "wait", |_| Ok(Reply::Operation(Box::new(()))));
     let vm = vm(quick(), library);
+    // Fibers that are idle when the VM is lost.
+    let script = vm.compile("other.rb", "Host.wait").expect("the text is Ruby");
+    let waiting: Vec<Step> = (0..3).map(|_| vm.start(&script, Vec::new(), Rc::new(()))).collect();
+    drop(waiting);
     let Step::Awaiting(first, _) = run(&vm, "Host.wait") else { panic!("the script waits") };
     let Step::Awaiting(second, _) = run(&vm, "begin; Host.wait; ensure; 1; end") else {
         panic!("the script waits")
@@ -71,6 +75,9 @@ fn runs_that_wait_are_lost_with_their_vm() {
     ));
     assert!(matches!(vm.resume(first, Ok(Value::Nil)), Step::VmLost));
     drop(second);
+    for _ in 0..4 {
+        assert!(matches!(vm.start(&script, Vec::new(), Rc::new(())), Step::VmLost));
+    }
 }
 
 #[test]

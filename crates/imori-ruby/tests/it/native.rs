@@ -10,7 +10,7 @@ use std::{
     time::Duration,
 };
 
-use imori_ruby::{Error, Handle, Library, Limits, OpenError, Step, Value, Vm};
+use imori_ruby::{Error, Handle, Library, Limits, OpenError, Reply, Step, Value, Vm};
 
 use crate::{raised, run, value, vm};
 
@@ -193,9 +193,7 @@ fn wrong_declaration_says_what_is_wrong() {
 #[test]
 fn prelude_cannot_wait() {
     let mut library = Library::new();
-    library
-        .module("Host")
-        .awaiting_singleton_method("Host", "wait", |_| Ok(imori_ruby::Reply::Operation(Box::new(()))));
+    library.module("Host").awaiting_singleton_method("Host", "wait", |_| Ok(Reply::Operation(Box::new(()))));
     library.prelude("p.rb", "Host.wait");
     let error = Vm::new(Limits::default(), library).err().expect("a prelude cannot wait");
     assert!(error.to_string().contains("cannot wait here"), "{error}");
@@ -204,9 +202,39 @@ fn prelude_cannot_wait() {
 #[test]
 fn value_of_a_method_that_may_wait_is_returned_at_once() {
     let mut library = Library::new();
-    library
-        .module("Host")
-        .awaiting_singleton_method("Host", "now", |_| Ok(imori_ruby::Reply::Value(4.into())));
+    library.module("Host").awaiting_singleton_method("Host", "now", |_| Ok(Reply::Value(4.into())));
     let vm = vm(Limits::default(), library);
     assert!(matches!(run(&vm, "Host.now + 1"), Step::Done(Value::Integer(5))));
+}
+
+#[test]
+fn global_variable_is_set_by_its_name() {
+    let vm = vm(Limits::default(), Library::new());
+    for (text, expected) in [
+        ("Imori.set_global(:$a, 5); $a", Value::Integer(5)),
+        ("Imori.set_global('$1', 'x'); $1", "x".into()),
+        ("$b = 1; Imori.set_global(:$b, nil); global_variables.include?(:$b)", Value::Boolean(false)),
+        ("begin; Imori.set_global(:a, 1); rescue ArgumentError; 1; end", Value::Integer(1)),
+    ] {
+        assert_eq!(value(&vm, text), expected, "{text}");
+    }
+}
+
+#[test]
+fn run_may_have_limits_of_its_own() {
+    let vm = vm(Limits::default(), Library::new());
+    let script = vm.compile("test.rb", "while true; end").expect("the text is Ruby");
+    let short = Duration::from_millis(20);
+    let step = vm.start_within(&script, Vec::new(), Rc::new(()), short, short);
+    assert!(matches!(step, Step::Raised(exception) if exception.class == "Imori::CpuLimitError"));
+    assert!(vm.last_slice() >= short && vm.last_slice() < Duration::from_millis(90), "{:?}", vm.last_slice());
+    // No time is left for the next slice.
+    let mut library = Library::new();
+    library.module("Host").awaiting_singleton_method("Host", "wait", |_| Ok(Reply::Operation(Box::new(()))));
+    let vm = self::vm(Limits::default(), library);
+    let script = vm.compile("test.rb", "Host.wait; while true; end").expect("the text is Ruby");
+    let Step::Awaiting(fiber, _) = vm.start(&script, Vec::new(), Rc::new(())) else { panic!("it waits") };
+    let step = vm.resume_within(fiber, Ok(Value::Nil), Duration::ZERO);
+    assert!(matches!(step, Step::Raised(exception) if exception.class == "Imori::CpuLimitError"));
+    assert!(vm.last_slice() < Duration::from_millis(50), "{:?}", vm.last_slice());
 }

@@ -38,7 +38,8 @@ fn heap_is_flat_over_many_runs() {
         }
     }
     let (first, last) = (heaps[0], heaps[heaps.len() - 1]);
-    assert!(last <= first + 4096, "the heap has grown: {heaps:?}");
+    // A page of the heap is freed only once all of its 1,024 objects are, so that one more or less is no growth.
+    assert!(last <= first + (64 << 10), "the heap has grown: {heaps:?}");
 }
 
 #[test]
