@@ -20,6 +20,7 @@ pub fn services(broker: &Broker) -> Services {
     let metrics = Arc::new(Metrics::of(broker));
     Services {
         automation: axum::Router::new(),
+        gateway: None,
         monitor: monitor::routes(Arc::new(MonitorState::new(broker, Arc::clone(&metrics)))),
         admin: admin::routes(Arc::new(AdminState::new(broker, metrics))),
         definitions: Some(Box::new(Definitions(broker.clone()))),

@@ -4,8 +4,8 @@ mod server;
 mod operator;
 mod reload;
 mod start;
-mod services;
 pub mod http;
+mod services;
 pub mod broker;
 mod thread;
 mod internal;
@@ -52,7 +52,7 @@ pub use internal::{
 pub use jwt::KeysError;
 pub use reload::{ReloadError, Reloader};
 pub use server::{LiveUsers, Server, StopHandle};
-pub use services::{ImportDefinitions, Importing, Services};
+pub use services::{AcceptedConnection, ImportDefinitions, Importing, Services, TakeConnections};
 pub use settings::{Listener, Settings};
 pub use shared::{Phase, ServeError};
 pub use start::small_disk::{SmallDisk, small_disk};

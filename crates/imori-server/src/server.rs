@@ -190,7 +190,7 @@ impl Server {
             .map_err(StartError::Thread)?;
         self.http = Some(thread);
         let broker = Broker::new(Arc::clone(&self.shared), requests, http.clone());
-        let Services { admin, monitor, automation, definitions } = services(&broker);
+        let Services { admin, monitor, automation, gateway, definitions } = services(&broker);
         self.make_users(definitions.as_deref(), &http)?;
         let service = |router, connections_max, life_max| {
             HttpService::new(&self.shared, router, connections_max, life_max)
@@ -200,6 +200,7 @@ impl Server {
             admin: service(admin, HTTP_CONNECTIONS_MAX, Some(HTTP_LIFE_MAX)),
             // Readers of the stream stay.
             automation: service(automation, AUTOMATION_CONNECTIONS_MAX, None),
+            gateway: HttpService::handing_over(&self.shared, gateway),
         };
         let runtimes = (cell, http.clone());
         let listening = Listening::start(Arc::clone(&self.shared), runtimes, served, bound);

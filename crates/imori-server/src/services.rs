@@ -1,10 +1,14 @@
 //! The services that other crates attach to a broker when it starts.
 
+use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
 use std::pin::Pin;
+use std::sync::Arc;
 
 use axum::Router;
 use serde_json::{Map, Value};
+
+use crate::tls::TlsOffer;
 
 /// What other crates add to a broker: handlers of HTTP requests, and the import of definitions.
 #[derive(Default)]
@@ -15,8 +19,31 @@ pub struct Services {
     pub monitor: Router,
     /// The handlers of the automation's listeners.
     pub automation: Router,
+    /// The service of the gateway's listeners. Without one, their connections are closed.
+    pub gateway: Option<Arc<dyn TakeConnections>>,
     /// The import of the definitions file. Without one, a configuration that names such a file is refused.
     pub definitions: Option<Box<dyn ImportDefinitions>>,
+}
+
+/// A service that serves connections of HTTP on threads of its own.
+pub trait TakeConnections: Send + Sync {
+    /// Serves a connection whose client has sent its first bytes.
+    fn take(&self, connection: AcceptedConnection);
+}
+
+/// A connection that a listener of HTTP has accepted.
+#[derive(Debug)]
+pub struct AcceptedConnection {
+    /// The stream, which does not block. No byte of the client's was read, but those of a proxy's PROXY header.
+    pub stream: TcpStream,
+    /// The client's address, as a trusted proxy gives it.
+    pub source: SocketAddr,
+    /// What the handshake needs that is to be made first; `None` at a listener without TLS.
+    pub tls: Option<TlsOffer>,
+    /// Whether the client speaks TLS with a trusted proxy.
+    pub is_encrypted: bool,
+    /// Whether the operator accepts plaintext passwords at this listener.
+    pub accepts_plaintext: bool,
 }
 
 /// The import of a definitions file, at the start and at each reload.

@@ -136,7 +136,11 @@ impl ListenerKind {
     pub(crate) fn protocol(self) -> Option<ProtocolName> {
         match self.name.service {
             Service::Messages(protocol) => Some(protocol),
-            Service::WebSocket | Service::NatsMonitor | Service::Admin | Service::Automation => None,
+            Service::WebSocket
+            | Service::NatsMonitor
+            | Service::Admin
+            | Service::Automation
+            | Service::Http => None,
         }
     }
 }

@@ -124,5 +124,7 @@ pub(super) fn protocol(listener: ListenerName) -> &'static str {
         (Service::Admin, true) => "https",
         (Service::Automation, false) => "http/automation",
         (Service::Automation, true) => "https/automation",
+        (Service::Http, false) => "http/gateway",
+        (Service::Http, true) => "https/gateway",
     }
 }

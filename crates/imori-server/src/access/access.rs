@@ -120,6 +120,13 @@ static NOBODYS_HASH: LazyLock<Option<PasswordHash>> =
     LazyLock::new(|| credentials::hash(b"nobody's password"));
 
 impl Access {
+    /// The identity of a user, without a login; `None` without such a user.
+    pub fn identity_of(&self, user: &str) -> Option<Identity> {
+        let state = self.state.load();
+        let built_in = || (user.as_bytes() == BUILT_IN_USER && state.is_guest_there).then(Identity::guest);
+        state.identities.get(user).cloned().or_else(built_in)
+    }
+
     /// Starts with the objects read from the store. A user whose permissions cannot be compiled has no rights.
     pub(crate) fn of(
         objects: Objects,

@@ -53,12 +53,15 @@ pub enum Service {
     Admin,
     /// Automation over HTTP, in the shape of StackStorm's API.
     Automation,
+    /// The HTTP gateway.
+    Http,
 }
 
 impl Service {
     /// All services.
     pub fn all() -> impl Iterator<Item = Service> {
-        let others = [Service::WebSocket, Service::NatsMonitor, Service::Admin, Service::Automation];
+        let others =
+            [Service::WebSocket, Service::NatsMonitor, Service::Admin, Service::Automation, Service::Http];
         ProtocolName::ALL.into_iter().map(Service::Messages).chain(others)
     }
 
@@ -70,6 +73,7 @@ impl Service {
             Service::NatsMonitor => "nats-monitor",
             Service::Admin => "admin",
             Service::Automation => "automation",
+            Service::Http => "http",
         }
     }
 }
@@ -121,6 +125,7 @@ impl ListenerName {
             (Service::NatsMonitor, true) => "nats-monitor-tls",
             (Service::Admin, true) => "admin-tls",
             (Service::Automation, true) => "automation-tls",
+            (Service::Http, true) => "http-tls",
         }
     }
 }

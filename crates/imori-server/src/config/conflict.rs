@@ -86,7 +86,7 @@ impl Config {
 
     /// Whether any listener speaks TLS.
     pub fn speaks_tls(&self) -> bool {
-        self.nats.tls != NatsTls::None || self.listeners.all().any(|(listener, _)| listener.is_tls)
+        self.nats.tls != NatsTls::None || self.open_listeners().any(|(listener, _)| listener.is_tls)
     }
 
     fn refuse_half_tls(&self) -> Result<(), ConfigConflict> {
@@ -112,7 +112,7 @@ impl Config {
     }
 
     fn refuse_shared_port(&self) -> Result<(), ConfigConflict> {
-        let listeners: Vec<_> = self.listeners.all().collect();
+        let listeners: Vec<_> = self.open_listeners().collect();
         for (index, (first, taken)) in listeners.iter().enumerate() {
             let mut others = listeners.iter().skip(index + 1);
             if let Some(&(second, address)) = others.find(|(_, address)| shares_port(*taken, *address)) {

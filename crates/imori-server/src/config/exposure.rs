@@ -30,8 +30,7 @@ impl Config {
     /// The first listener that other hosts could reach without TLS or without a login, unless
     /// `broker.accept_plaintext` names it.
     pub fn exposed_listener(&self) -> Option<ExposedListener> {
-        self.listeners
-            .all()
+        self.open_listeners()
             .find(|(listener, address)| !is_loopback(*address) && !self.is_safe(*listener))
             .map(|(listener, address)| ExposedListener { listener, address })
     }
@@ -39,9 +38,15 @@ impl Config {
     /// The listeners beyond loopback that `broker.accept_plaintext` names.
     pub fn accepted_listeners(&self) -> impl Iterator<Item = ExposedListener> {
         let is_accepted = |listener: &ListenerName| self.broker.accept_plaintext.contains(listener);
-        let all = self.listeners.all();
-        all.filter(move |(listener, address)| !is_loopback(*address) && is_accepted(listener))
+        self.open_listeners()
+            .filter(move |(listener, address)| !is_loopback(*address) && is_accepted(listener))
             .map(|(listener, address)| ExposedListener { listener, address })
+    }
+
+    /// The addresses to open, with their listeners: all that are configured, but those of the gateway only with routes.
+    pub fn open_listeners(&self) -> impl Iterator<Item = (ListenerName, ListenAddress)> {
+        let has_routes = self.gateway.routes.path().is_some();
+        self.listeners.all().filter(move |(listener, _)| listener.service != Service::Http || has_routes)
     }
 
     /// Whether other hosts may reach a listener (SECURITY OPS-01, WEB-01).
@@ -92,6 +97,8 @@ impl Listeners {
             (Service::Admin, true) => &self.admin_tls,
             (Service::Automation, false) => &self.automation,
             (Service::Automation, true) => &self.automation_tls,
+            (Service::Http, false) => &self.http,
+            (Service::Http, true) => &self.http_tls,
         }
     }
 
@@ -112,6 +119,8 @@ impl Listeners {
             (Service::Admin, true) => &mut self.admin_tls,
             (Service::Automation, false) => &mut self.automation,
             (Service::Automation, true) => &mut self.automation_tls,
+            (Service::Http, false) => &mut self.http,
+            (Service::Http, true) => &mut self.http_tls,
         }
     }
 }

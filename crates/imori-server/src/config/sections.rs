@@ -41,6 +41,8 @@ sections! {
         /// clients look for the API at 9101 and for the stream at 9102, and for tokens at 9100, which Prometheus's
         /// node_exporter uses too and which is therefore to be added where it is free.
         automation: Vec<ListenAddress> = vec![ListenAddress::loopback_v4(9101), ListenAddress::loopback_v4(9102)] => AtOnce;
+        /// Addresses of the HTTP gateway, which are opened only with `gateway.routes`, with the rules of `stomp`.
+        http: Vec<ListenAddress> = vec![ListenAddress::loopback_v4(8080)] => AtOnce;
         /// Addresses that speak STOMP inside TLS, with the certificate of the section `tls`; the usual port is 61614.
         stomp_tls: Vec<ListenAddress> = Vec::new() => AtOnce;
         /// Addresses that speak NATS inside TLS from the first byte, which NATS clients call TLS first. For TLS that
@@ -56,6 +58,8 @@ sections! {
         admin_tls: Vec<ListenAddress> = Vec::new() => AtOnce;
         /// Addresses of the automation's API over HTTPS.
         automation_tls: Vec<ListenAddress> = Vec::new() => AtOnce;
+        /// Addresses of the HTTP gateway over HTTPS; the usual port is 8443.
+        http_tls: Vec<ListenAddress> = Vec::new() => AtOnce;
     }
 
     /// Certificates of the listeners with TLS. The broker reads a file again when it is replaced, and all files at
@@ -133,6 +137,15 @@ sections! {
         store: Option<StoreAddress> = None => Restart;
         /// The CA of that server, in PEM, instead of those of the system.
         store_ca: FilePath = FilePath::default() => Restart;
+    }
+
+    /// The HTTP gateway, which turns requests into messages.
+    gateway: Gateway {
+        /// The file of its routes. The gateway reads it, and the scripts that it names, again when one of them changes.
+        /// Empty: there is no gateway.
+        routes: FilePath = FilePath::default() => AtOnce;
+        /// Threads that serve its connections. 0 means one for each core that the process may use, but at most 4.
+        workers: u16 = 0, in 0..=256 => Restart;
     }
 
     /// Users, vhosts, permissions, exchanges, queues and bindings that the broker creates from a file.

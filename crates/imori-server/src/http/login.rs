@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::sync::Arc;
 
 use axum::extract::Request;
 use axum::http::HeaderMap;
@@ -9,6 +10,7 @@ use axum::http::header::AUTHORIZATION;
 use base64::Engine as _;
 use base64::alphabet::STANDARD;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
+use imori_core::certificate::Certificate;
 use imori_core::login::{Credentials, Login, Verdict};
 use imori_core::name::Name;
 
@@ -31,22 +33,49 @@ pub struct HttpLogin {
     is_secret: bool,
 }
 
+/// Where a request comes from, as far as its login depends on that.
+#[derive(Debug, Clone)]
+pub struct RequestOrigin {
+    /// The client's address.
+    pub source: SocketAddr,
+    /// Whether nobody on the way could read the request.
+    pub is_encrypted: bool,
+    /// Whether the operator accepts plaintext passwords at the listener.
+    pub accepts_plaintext: bool,
+    /// The client's verified certificate, whose user is the login of a request without another one.
+    pub certificate: Option<Arc<Certificate>>,
+}
+
 impl HttpLogin {
     /// Reads the login of a request, if it has one.
     pub fn of(broker: &Broker, request: &Request) -> Option<HttpLogin> {
-        let credentials = credentials(request.headers())?;
-        let source = source_of(request);
-        let is_local = is_local(broker.shared(), source);
         let secrecy = request.extensions().get::<Secrecy>();
-        let is_encrypted = secrecy.is_some_and(|secrecy| secrecy.is_encrypted);
-        let accepts_plaintext = secrecy.is_some_and(|secrecy| secrecy.accepts_plaintext);
+        let origin = RequestOrigin {
+            source: source_of(request),
+            is_encrypted: secrecy.is_some_and(|secrecy| secrecy.is_encrypted),
+            accepts_plaintext: secrecy.is_some_and(|secrecy| secrecy.accepts_plaintext),
+            certificate: None,
+        };
+        HttpLogin::from(broker, request.headers(), &origin)
+    }
+
+    /// Reads the login of a request with these headers, if it has one.
+    pub fn from(broker: &Broker, headers: &HeaderMap, origin: &RequestOrigin) -> Option<HttpLogin> {
+        let RequestOrigin { source, is_encrypted, accepts_plaintext, ref certificate } = *origin;
+        let has_user = certificate.as_ref().is_some_and(|certificate| certificate.user.is_some());
+        let of_certificate = || has_user.then_some(Credentials::Certificate { user: None });
+        let credentials = match headers.contains_key(AUTHORIZATION) {
+            true => credentials(headers)?,
+            false => of_certificate()?,
+        };
+        let is_local = is_local(broker.shared(), source);
         let ip = Some(source.ip().to_canonical());
         let login = Login {
             connection: NO_CONNECTION,
             is_local,
             source: ip,
             is_encrypted,
-            certificate: None,
+            certificate: certificate.clone(),
             credentials,
         };
         // SECURITY AUTH-09: a client of the loopback listener may be anywhere if it is behind a proxy.

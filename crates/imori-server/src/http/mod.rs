@@ -7,5 +7,5 @@ mod places;
 mod guard;
 
 pub use guard::{Guarded, guard};
-pub use login::HttpLogin;
+pub use login::{HttpLogin, RequestOrigin};
 pub(crate) use serve::{HttpService, accept, start};

@@ -29,16 +29,24 @@ use crate::limits::{
 };
 use crate::peers::proxy::{Proxied, header_bytes, read_header};
 use crate::peers::stranger::{BYTES_MAX as FIRST_BYTES_MAX, FirstBytes};
+use crate::services::{AcceptedConnection, TakeConnections};
 use crate::settings::Settings;
 use crate::shared::{ListenerKind, Phase, Shared};
 
 /// An HTTP service; its connections share one limit across all listeners.
 #[derive(Clone)]
 pub(crate) struct HttpService {
-    /// The handlers.
-    router: Router,
+    handler: Handler,
     places: Arc<Places>,
     shared: Arc<Shared>,
+}
+
+/// Who answers requests.
+#[derive(Clone)]
+enum Handler {
+    Router(Router),
+    /// A service with threads of its own takes the connections.
+    Taker(Arc<dyn TakeConnections>),
 }
 
 impl HttpService {
@@ -50,7 +58,20 @@ impl HttpService {
         connections_max: usize,
         life_max: Option<Duration>,
     ) -> HttpService {
-        HttpService { router, places: Places::new(connections_max, life_max), shared: Arc::clone(shared) }
+        HttpService {
+            handler: Handler::Router(router),
+            places: Places::new(connections_max, life_max),
+            shared: Arc::clone(shared),
+        }
+    }
+
+    /// A service of this broker whose connections another one takes, and limits.
+    pub(crate) fn handing_over(shared: &Arc<Shared>, taker: Option<Arc<dyn TakeConnections>>) -> HttpService {
+        HttpService {
+            handler: taker.map_or_else(|| Handler::Router(Router::new()), Handler::Taker),
+            places: Places::new(usize::MAX, None),
+            shared: Arc::clone(shared),
+        }
     }
 }
 
@@ -124,7 +145,7 @@ async fn begin(
     listener: ListenerKind,
     mut stream: TcpStream,
     source: Source,
-    HttpService { router, shared, .. }: HttpService,
+    HttpService { handler, shared, .. }: HttpService,
     place: Arc<Place>,
 ) {
     let settings = shared.settings.load_full();
@@ -133,6 +154,22 @@ async fn begin(
         () = place.evicted() => return debug!("an HTTP connection gave way to another"),
     };
     let Ok(Some((source, is_proxied_tls))) = begun else { return };
+    let router = match handler {
+        Handler::Router(router) => router,
+        Handler::Taker(taker) => {
+            let tls = settings.tls.as_ref().filter(|_| listener.name.is_tls).map(|tls| tls.offer());
+            return match stream.into_std() {
+                Ok(stream) => taker.take(AcceptedConnection {
+                    stream,
+                    source: source.0,
+                    tls,
+                    is_encrypted: is_proxied_tls,
+                    accepts_plaintext: listener.accepts_plaintext,
+                }),
+                Err(error) => debug!(%error, "an HTTP connection cannot be handed over"),
+            };
+        }
+    };
     let secrecy = |is_encrypted| Secrecy { is_encrypted, accepts_plaintext: listener.accepts_plaintext };
     let Some(tls) = settings.tls.as_ref().filter(|_| listener.name.is_tls) else {
         return serve(stream, source, secrecy(is_proxied_tls), router, place).await;

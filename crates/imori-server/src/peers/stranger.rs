@@ -54,7 +54,11 @@ impl FirstBytes {
             _ if listener.is_tls => return self.hint_at_tls(),
             _ if self.is_tls() => return Some(tls_hint(listener.service)),
             Service::Messages(protocol) => protocol,
-            Service::WebSocket | Service::NatsMonitor | Service::Admin | Service::Automation => return None,
+            Service::WebSocket
+            | Service::NatsMonitor
+            | Service::Admin
+            | Service::Automation
+            | Service::Http => return None,
         };
         match protocol {
             _ if begins(&HTTP) => Some(
@@ -119,6 +123,9 @@ fn tls_hint(service: Service) -> &'static str {
         }
         Service::Automation => {
             "it begins with TLS, which is spoken at `listeners.automation_tls`; connect there, or with `http://`"
+        }
+        Service::Http => {
+            "it begins with TLS, which is spoken at `listeners.http_tls`; connect there, or with `http://`"
         }
     }
 }

@@ -35,7 +35,7 @@ pub(crate) struct Bound {
 /// An address cannot be bound, or no listener for messages is left.
 pub(crate) fn bind_all(config: &Config) -> Result<Vec<Bound>, StartError> {
     let mut bound = Vec::new();
-    for (name, address) in config.listeners.all() {
+    for (name, address) in config.open_listeners() {
         bound.extend(bind_one(name, address)?);
     }
     has_messages(bound.iter().map(|bound| bound.listener.name))?;
@@ -62,6 +62,7 @@ pub(crate) struct HttpServices {
     pub(crate) monitor: HttpService,
     pub(crate) admin: HttpService,
     pub(crate) automation: HttpService,
+    pub(crate) gateway: HttpService,
 }
 
 /// The open listeners.
@@ -161,7 +162,7 @@ impl Listening {
         left: &mut Vec<usize>,
         shut: &mut Vec<usize>,
     ) -> Result<Vec<Next>, StartError> {
-        let wanted: Vec<_> = config.listeners.all().collect();
+        let wanted: Vec<_> = config.open_listeners().collect();
         let mut of_wanted: Vec<Option<usize>> = wanted
             .iter()
             .map(|&(name, address)| {
@@ -252,6 +253,7 @@ impl Listening {
             Service::NatsMonitor => http.spawn(http::accept(socket, kind, self.http.monitor.clone())),
             Service::Admin => http.spawn(http::accept(socket, kind, self.http.admin.clone())),
             Service::Automation => http.spawn(http::accept(socket, kind, self.http.automation.clone())),
+            Service::Http => http.spawn(http::accept(socket, kind, self.http.gateway.clone())),
             Service::Messages(_) | Service::WebSocket => {
                 cell.spawn(accept(socket, kind, Arc::clone(&self.shared)))
             }
@@ -261,7 +263,7 @@ impl Listening {
 }
 
 fn is_http(service: Service) -> bool {
-    matches!(service, Service::NatsMonitor | Service::Admin | Service::Automation)
+    matches!(service, Service::NatsMonitor | Service::Admin | Service::Automation | Service::Http)
 }
 
 /// Removes the first index that satisfies the condition.

@@ -4,10 +4,13 @@ use std::sync::{Arc, Mutex};
 use std::time::{Instant, SystemTime};
 
 use arc_swap::ArcSwap;
+use imori_core::certificate::Certificate;
+use rustls::pki_types::CertificateDer;
 use rustls::{ServerConfig, ServerConnection};
 use tracing::{info, warn};
 
 use super::files::{Stamp, TlsError, TlsFiles};
+use super::identity::certificate;
 use crate::config::UserFrom;
 use crate::limits::TLS_FILES_LOOK;
 use crate::slots::unpoisoned;
@@ -23,6 +26,21 @@ pub struct TlsAcceptor {
 struct InForce {
     config: Arc<ServerConfig>,
     user_from: UserFrom,
+}
+
+/// What the handshake of one connection needs.
+#[derive(Debug, Clone)]
+pub struct TlsOffer {
+    /// The certificates in force, without protocols to choose from (ALPN).
+    pub config: Arc<ServerConfig>,
+    user_from: UserFrom,
+}
+
+impl TlsOffer {
+    /// The names in the certificate that the client has proved to own.
+    pub fn certificate(&self, verified: &CertificateDer<'_>) -> Certificate {
+        certificate(verified, self.user_from)
+    }
 }
 
 /// Files that were read and verified but are not in force yet.
@@ -72,6 +90,12 @@ impl TlsAcceptor {
     /// The configuration for listeners that use a TLS library's own stream.
     pub(crate) fn config(&self) -> Arc<ServerConfig> {
         Arc::clone(&self.current.load().config)
+    }
+
+    /// What a connection needs that makes its handshake itself.
+    pub(crate) fn offer(&self) -> TlsOffer {
+        let current = self.current.load();
+        TlsOffer { config: Arc::clone(&current.config), user_from: current.user_from }
     }
 
     /// Reads other files, or those in force again, without putting them in force.

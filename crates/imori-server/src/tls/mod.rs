@@ -15,7 +15,7 @@ mod identity;
 mod tests;
 
 pub(crate) use acceptor::Renewal;
-pub use acceptor::TlsAcceptor;
+pub use acceptor::{TlsAcceptor, TlsOffer};
 pub use files::{TlsError, TlsFiles};
 pub(crate) use handshake::{Established, TlsHandshake};
 pub(crate) use handshakers::Handshakers;
