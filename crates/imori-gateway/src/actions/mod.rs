@@ -1,0 +1,15 @@
+//! What answers the requests of a route without a script.
+
+mod act;
+mod publish;
+mod rpc;
+mod stream;
+mod websocket;
+mod pull;
+mod proxy;
+mod files;
+mod fixed;
+mod caller;
+mod message;
+
+pub(crate) use act::act;

@@ -1,0 +1,272 @@
+//! What is known of a request: where it comes from, what it asks for, and the route that answers it.
+
+use std::borrow::Cow;
+use std::cell::{Cell, Ref};
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use http::header::HOST;
+use http::request::Parts;
+use http::{Uri, Version};
+use imori_server::http::RequestOrigin;
+use percent_encoding::{AsciiSet, CONTROLS, percent_decode_str, utf8_percent_encode};
+
+use crate::exchange::{Connection, Exchange, Request, Tls};
+use crate::routes::{Action, Lookup, Route};
+
+/// What a path has to encode.
+pub(crate) const PATH: &AsciiSet = &CONTROLS
+    .add(b' ')
+    .add(b'"')
+    .add(b'#')
+    .add(b'%')
+    .add(b'<')
+    .add(b'>')
+    .add(b'?')
+    .add(b'`')
+    .add(b'{')
+    .add(b'}');
+
+/// Where the requests of a connection come from.
+#[derive(Debug)]
+pub(crate) struct Place {
+    pub(crate) origin: RequestOrigin,
+    /// The socket's own end.
+    pub(crate) local: SocketAddr,
+    /// The session of TLS, if the connection has one.
+    pub(crate) tls: Option<Tls>,
+    /// A number that no other connection has.
+    pub(crate) number: u64,
+    /// The requests on it so far.
+    pub(crate) requests: Cell<u64>,
+}
+
+impl Place {
+    /// The exchange of a request on this connection.
+    pub(crate) fn exchange(&self, parts: Parts, target: &Target, is_sub_request: bool) -> Exchange {
+        if !is_sub_request {
+            self.requests.set(self.requests.get() + 1);
+        }
+        let connection = Connection {
+            peer: SocketAddr::new(self.origin.source.ip().to_canonical(), self.origin.source.port()),
+            local: self.local,
+            is_tls: self.origin.is_encrypted,
+            number: self.number,
+            requests: self.requests.get(),
+        };
+        let request = Request {
+            method: parts.method,
+            path: target.path.clone(),
+            query: parts.uri.query().map(str::to_owned),
+            raw_uri: parts.uri.path_and_query().map_or("/", |path| path.as_str()).to_owned(),
+            version: parts.version,
+            headers: parts.headers,
+            ..Request::default()
+        };
+        let mut exchange = Exchange::new(request, connection);
+        exchange.is_sub_request = is_sub_request;
+        if let Some(tls) = &self.tls {
+            exchange.tls.replace(tls.clone());
+        }
+        exchange
+    }
+}
+
+/// A request and the route that answers it.
+#[derive(Debug)]
+pub(crate) struct Facts {
+    pub(crate) place: Rc<Place>,
+    pub(crate) exchange: Rc<Exchange>,
+    pub(crate) route: Arc<Route>,
+}
+
+impl Facts {
+    /// The facts of a request whose route has been found, with the variables that the route sets.
+    pub(crate) fn new(
+        place: &Rc<Place>,
+        exchange: &Rc<Exchange>,
+        target: &Target,
+        route: Arc<Route>,
+        parameters: Vec<(String, String)>,
+    ) -> Facts {
+        let facts = Facts { place: Rc::clone(place), exchange: Rc::clone(exchange), route };
+        exchange.parameters.replace(parameters);
+        let name = facts.route.hosts.first().unwrap_or(&target.host);
+        exchange.server_name.replace(name.clone());
+        if let Action::Files(files) = &facts.route.action {
+            exchange.document_root.replace(files.root.display().to_string());
+        }
+        for (name, template) in &facts.route.variables {
+            let value = template.render(&facts).into_owned();
+            exchange.set_variable(name, Some(&value));
+        }
+        facts
+    }
+
+    /// The request, as scripts may have changed it.
+    pub(crate) fn request(&self) -> Ref<'_, Request> {
+        self.exchange.request.borrow()
+    }
+
+    /// The path and query: as the client wrote them, unless a script has changed them.
+    pub(crate) fn request_uri(&self) -> String {
+        let request = self.request();
+        let raw: Option<Uri> = request.raw_uri.parse().ok();
+        let is_same = raw.is_some_and(|raw| {
+            normal_path(raw.path()).is_ok_and(|path| path == request.path)
+                && raw.query() == request.query.as_deref()
+        });
+        if is_same {
+            return request.raw_uri.clone();
+        }
+        let path = utf8_percent_encode(&request.path, PATH);
+        match &request.query {
+            Some(query) => format!("{path}?{query}"),
+            None => path.to_string(),
+        }
+    }
+}
+
+impl Lookup for Facts {
+    fn parameter(&self, name: &str) -> Option<Cow<'_, str>> {
+        self.exchange.parameter(name).map(Cow::Owned)
+    }
+
+    fn variable(&self, name: &str) -> Option<Cow<'_, str>> {
+        self.exchange.variable(name).map(Cow::Owned)
+    }
+}
+
+/// What a request asks for, as a route is looked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Target {
+    pub(crate) host: String,
+    pub(crate) path: String,
+}
+
+impl Target {
+    /// The target of a request. The error says what is wrong with it.
+    pub(crate) fn of(parts: &Parts) -> Result<Target, &'static str> {
+        let mut hosts = parts.headers.get_all(HOST).iter();
+        let host = match (parts.uri.authority(), hosts.next(), hosts.next()) {
+            (_, _, Some(_)) => return Err("a request names its host once"),
+            (Some(authority), _, None) if authority.as_str().contains('@') => {
+                return Err("the URL of a request has no user");
+            }
+            // RFC 9113, 8.3.1: both name the same host.
+            (Some(authority), Some(value), None)
+                if parts.version == Version::HTTP_2
+                    && !value.as_bytes().eq_ignore_ascii_case(authority.as_str().as_bytes()) =>
+            {
+                return Err("`Host` and `:authority` differ");
+            }
+            (Some(authority), _, None) => authority.host(),
+            (None, Some(value), None) => {
+                let value = value.to_str().map_err(|_| "`Host` is no name of a host")?;
+                let authority = value.parse::<http::uri::Authority>();
+                let is_plain = authority.as_ref().is_ok_and(|authority| !authority.as_str().contains('@'));
+                return match authority.ok().filter(|_| is_plain) {
+                    Some(authority) => {
+                        Ok(Target { host: authority.host().to_ascii_lowercase(), path: path_of(&parts.uri)? })
+                    }
+                    None => Err("`Host` is no name of a host"),
+                };
+            }
+            (None, None, None) if parts.version < Version::HTTP_11 => "",
+            (None, None, None) => return Err("a request names its host; add `Host`"),
+        };
+        Ok(Target { host: host.to_ascii_lowercase(), path: path_of(&parts.uri)? })
+    }
+}
+
+fn path_of(uri: &Uri) -> Result<String, &'static str> {
+    normal_path(if uri.path().is_empty() { "/" } else { uri.path() })
+}
+
+/// A path as routes match it: decoded, with single slashes and without dot segments (RFC 3986, 5.2.4).
+pub(crate) fn normal_path(raw: &str) -> Result<String, &'static str> {
+    let is_plain = |byte: u8| byte.is_ascii_graphic() && byte != b'%' && byte != b'\\';
+    if raw.bytes().all(is_plain) && !raw.contains("//") && !raw.contains("/.") && raw.starts_with('/') {
+        return Ok(raw.to_owned());
+    }
+    let decoded =
+        percent_decode_str(raw).decode_utf8().map_err(|_| "the path is not UTF-8 once it is decoded")?;
+    if decoded.contains(|letter: char| letter < ' ' || letter == '\x7f') {
+        return Err("the path has control characters");
+    }
+    if decoded.contains('\\') {
+        return Err("the path has a backslash; write a slash");
+    }
+    if !decoded.starts_with('/') {
+        return Err("the path begins with a slash");
+    }
+    let mut segments: Vec<&str> = Vec::new();
+    let mut ends_in_folder = false;
+    for segment in decoded.split('/').skip(1) {
+        ends_in_folder = matches!(segment, "" | "." | "..");
+        match segment {
+            "" | "." => {}
+            ".." => drop(segments.pop().ok_or("the path leaves the root")?),
+            segment => segments.push(segment),
+        }
+    }
+    let mut path = format!("/{}", segments.join("/"));
+    if ends_in_folder && path.len() > 1 {
+        path.push('/');
+    }
+    Ok(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_are_made_plain() {
+        for (raw, expected) in [
+            ("/", Ok("/")),
+            ("/a/b", Ok("/a/b")),
+            ("/a//b/", Ok("/a/b/")),
+            ("/a/./b/../c", Ok("/a/c")),
+            ("/a/..", Ok("/")),
+            ("/%61%2Fb", Ok("/a/b")),
+            ("/a%20b", Ok("/a b")),
+            ("/..", Err(())),
+            ("/%2e%2e/etc", Err(())),
+            ("/a/..%2f..%2fetc", Err(())),
+            ("/a%00", Err(())),
+            ("/a%5cb", Err(())),
+            ("/a\\b", Err(())),
+            ("/%ff", Err(())),
+            ("*", Err(())),
+        ] {
+            assert_eq!(normal_path(raw).as_deref().map_err(|_| ()), expected, "{raw}");
+        }
+    }
+
+    #[test]
+    fn a_request_has_one_host() {
+        for (hosts, expected) in [
+            (&["mq.example"][..], Ok("mq.example")),
+            (&["MQ.example:8080"], Ok("mq.example")),
+            (&["[::1]:8080"], Ok("[::1]")),
+            (&[], Err(())),
+            (&["a", "b"], Err(())),
+            (&["a b"], Err(())),
+            (&["joe@a"], Err(())),
+        ] {
+            let mut request = http::Request::builder().uri("/x");
+            for host in hosts {
+                request = request.header("host", *host);
+            }
+            let (parts, ()) = request.body(()).unwrap().into_parts();
+            let target = Target::of(&parts);
+            assert_eq!(
+                target.as_ref().map(|target| target.host.as_str()).map_err(|_| ()),
+                expected,
+                "{hosts:?}"
+            );
+        }
+    }
+}

@@ -1,0 +1,127 @@
+//! What scripts need from the rest of the gateway.
+
+use std::{collections::BTreeMap, rc::Rc, sync::Arc};
+
+use bytes::Bytes;
+use futures_util::future::LocalBoxFuture;
+use http::{HeaderMap, Method};
+use imori_server::{InternalClient, InternalError};
+
+use super::shared::SharedState;
+use crate::{
+    exchange::Exchange,
+    outgoing::{Answer, FetchError, Fetcher},
+    timer::Timer,
+};
+
+/// Lines that the scripts of one request may log.
+pub(crate) const LOG_LINES_MAX: u32 = 1000;
+
+/// Bytes of one line that a script logs; more is cut off.
+pub(crate) const LOG_LINE_BYTES_MAX: usize = 8 << 10;
+
+/// How urgent a line in the log is, in nginx's levels.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum LogLevel {
+    /// From `LOG_STDERR` to `LOG_ERR`.
+    Error,
+    /// `LOG_WARN`.
+    Warn,
+    /// `LOG_NOTICE` and `LOG_INFO`.
+    Info,
+    /// `LOG_DEBUG`.
+    Debug,
+}
+
+/// A request of a script to a route of the gateway.
+#[derive(Clone, Debug)]
+pub(crate) struct Subrequest {
+    /// The method.
+    pub(crate) method: Method,
+    /// The path.
+    pub(crate) path: String,
+    /// The query without its `?`.
+    pub(crate) query: Option<String>,
+    /// The headers beside those of the request that the script belongs to.
+    pub(crate) headers: HeaderMap,
+    /// The body.
+    pub(crate) body: Bytes,
+}
+
+/// What all scripts of a worker use, whatever their request is.
+pub(crate) struct Tools {
+    /// Values, counters and locks of all workers.
+    pub(crate) shared: Arc<SharedState>,
+    /// Connections to other servers.
+    pub(crate) fetcher: Fetcher,
+    /// Secrets by name.
+    pub(crate) secrets: Arc<Secrets>,
+    /// The timer for sleeps.
+    pub(crate) timer: Timer,
+}
+
+/// The gateway as scripts see it.
+pub(crate) trait Services {
+    /// What all scripts of the worker use.
+    fn tools(&self) -> &Tools;
+
+    /// A client of the broker that acts for the user of the exchange.
+    fn client<'a>(
+        &'a self,
+        exchange: &'a Exchange,
+    ) -> LocalBoxFuture<'a, Result<InternalClient, InternalError>>;
+
+    /// Answers a request by another route of the gateway.
+    fn subrequest<'a>(
+        &'a self,
+        exchange: &'a Rc<Exchange>,
+        request: Subrequest,
+    ) -> LocalBoxFuture<'a, Result<Answer, FetchError>>;
+
+    /// Reads the body of the request and puts it into the exchange. The error says why it cannot be read.
+    fn read_body<'a>(&'a self, exchange: &'a Exchange) -> LocalBoxFuture<'a, Result<Bytes, String>>;
+
+    /// Writes a line of a script into the log.
+    fn log(&self, exchange: &Exchange, level: LogLevel, line: &str);
+}
+
+/// Secrets that scripts get by name.
+#[derive(Default)]
+pub(crate) struct Secrets(BTreeMap<String, String>);
+
+impl Secrets {
+    /// Secrets by name.
+    pub(crate) fn new(secrets: impl IntoIterator<Item = (String, String)>) -> Self {
+        Self(secrets.into_iter().collect())
+    }
+
+    /// The secret of this name.
+    pub(crate) fn get(&self, name: &str) -> Option<&str> {
+        self.0.get(name).map(String::as_str)
+    }
+
+    /// The text with `***` for each secret of at least four bytes; a shorter one is in too many texts.
+    pub(crate) fn redact(&self, text: &str) -> String {
+        let mut text = text.to_owned();
+        for secret in self.0.values().filter(|secret| secret.len() >= 4) {
+            if text.contains(secret.as_str()) {
+                text = text.replace(secret.as_str(), "***");
+            }
+        }
+        text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn secrets_are_left_out_of_texts() {
+        let secrets =
+            Secrets::new([("a".to_owned(), "hunter2!".to_owned()), ("b".to_owned(), "ab".to_owned())]);
+        assert_eq!(secrets.redact("password is hunter2!, about"), "password is ***, about");
+        assert_eq!(secrets.get("a"), Some("hunter2!"));
+        assert_eq!(secrets.get("c"), None);
+    }
+}

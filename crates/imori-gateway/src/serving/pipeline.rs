@@ -1,0 +1,358 @@
+//! The phases of a request, in nginx's order, and the action of its route.
+
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use futures_util::future::LocalBoxFuture;
+use http::header::{ALLOW, HOST, WWW_AUTHENTICATE};
+use http::{HeaderValue, Method, Response, StatusCode};
+use hyper::upgrade::OnUpgrade;
+use imori_core::authorize::Identity;
+use tokio::time::timeout;
+
+use super::access::logged;
+use super::filters;
+use super::opening::open_lost;
+use super::origins::{allowed_origin, preflight_answer, preflight_method, with_origin};
+use super::run::{Run, closing, lost, value_of};
+use super::script_services::ScriptServices;
+use crate::actions;
+use crate::asking::Asking;
+use crate::callers::{LoginError, Sent, identity_of};
+use crate::exchange::{Decision, Exchange, Phase, ScriptLimits};
+use crate::facts::{Facts, Place, Target, normal_path};
+use crate::limits::REDIRECTS_MAX;
+use crate::respond::{Body, problem};
+use crate::routes::{Action, Found, LoginRule, Route, RouteQuery, ScriptId};
+use crate::scripts::{Outcome, Services};
+use crate::worker::Worker;
+
+/// The response to a request, for the scripts of another one.
+pub(crate) fn respond_to_script<'a>(
+    worker: &'a Rc<Worker>,
+    asking: Asking,
+) -> LocalBoxFuture<'a, Response<Body>> {
+    Box::pin(respond(worker, asking))
+}
+
+/// The response to a request.
+pub(super) async fn respond(worker: &Rc<Worker>, asking: Asking) -> Response<Body> {
+    let Asking { place, parts, body, mut upgrade, depth } = asking;
+    let target = match Target::of(&parts) {
+        Ok(target) => target,
+        Err(message) => return problem(StatusCode::BAD_REQUEST, message),
+    };
+    let served = worker.served();
+    let host = parts.headers.get(HOST).and_then(|host| host.to_str().ok()).unwrap_or(&target.host).to_owned();
+    let exchange = Rc::new(place.exchange(parts, &target, depth > 0));
+    let services = ScriptServices::new(worker, &place, &served, body, depth);
+    let run = Run { worker, served: &served, exchange: &exchange, services: &services };
+    let preflight = preflight_method(&exchange.request.borrow().method, &exchange.request.borrow().headers);
+    let first = First { place: &place, target: &target, host: &host, preflight, is_internal: depth > 0 };
+    let (route, response) = routed(&run, first, &mut upgrade).await;
+    match &served.configuration.access_log {
+        Some(path) if depth == 0 => {
+            let name = route.as_ref().map(|route| route.name.as_str());
+            logged(worker, path, &exchange, name, response)
+        }
+        _ => response,
+    }
+}
+
+/// What a request is when it comes.
+struct First<'a> {
+    place: &'a Rc<Place>,
+    target: &'a Target,
+    host: &'a str,
+    /// The method that a page asks about.
+    preflight: Option<Method>,
+    is_internal: bool,
+}
+
+/// The response to a request, and the route that it is of.
+async fn routed(
+    run: &Run<'_>,
+    first: First<'_>,
+    upgrade: &mut Option<OnUpgrade>,
+) -> (Option<Arc<Route>>, Response<Body>) {
+    let First { place, target, host, preflight, mut is_internal } = first;
+    let (served, exchange) = (run.served, run.exchange);
+    for (phase, script) in [
+        (Phase::PostRead, served.configuration.post_read),
+        (Phase::ServerRewrite, served.configuration.server_rewrite),
+    ] {
+        if let Some(script) = script
+            && let Some(response) = decided(run, phase, script).await
+        {
+            return (None, response);
+        }
+    }
+    for _ in 0..=REDIRECTS_MAX {
+        let found = {
+            let request = exchange.request.borrow();
+            served.configuration.router.find(RouteQuery {
+                host: &target.host,
+                port: place.local.port(),
+                method: preflight.as_ref().unwrap_or(&request.method),
+                path: &request.path,
+                is_internal,
+            })
+        };
+        let (route, parameters) = match found {
+            Found::Route(route, parameters) => (route, parameters),
+            Found::OtherMethods(methods) => return (None, other_method(&methods)),
+            Found::Nothing => {
+                return (None, problem(StatusCode::NOT_FOUND, "no route of the gateway has this path"));
+            }
+        };
+        let origin = match allowed_origin(&route, &exchange.request.borrow().headers, host) {
+            Ok(origin) => origin,
+            Err(response) => return (Some(route), response),
+        };
+        if preflight.is_some() && !route.methods.contains(&Method::OPTIONS) {
+            let response = preflight_answer(&route, &exchange.request.borrow().headers);
+            return (Some(route), with_origin(response, origin));
+        }
+        let facts = Facts::new(place, exchange, target, Arc::clone(&route), parameters);
+        match within_limits(run, &facts, upgrade).await {
+            Answered::Response(response) => {
+                let response = match route.has_filters() {
+                    true => filters::filter(run, &route, response).await,
+                    false => response,
+                };
+                return (Some(route), with_origin(response, origin));
+            }
+            Answered::Elsewhere(path) => {
+                if let Err(message) = redirect(exchange, &path) {
+                    return (Some(route), problem(StatusCode::INTERNAL_SERVER_ERROR, message));
+                }
+                is_internal = true;
+            }
+        }
+    }
+    tracing::warn!(path = %exchange.request.borrow().raw_uri, "a request was redirected too often");
+    (None, problem(StatusCode::INTERNAL_SERVER_ERROR, "the request was redirected too often"))
+}
+
+/// What came of a route.
+enum Answered {
+    Response(Response<Body>),
+    /// The route of this path answers.
+    Elsewhere(String),
+}
+
+/// Runs a script, and gives the response if it has decided on one here; redirects are for routes alone.
+async fn decided(run: &Run<'_>, phase: Phase, script: ScriptId) -> Option<Response<Body>> {
+    match decide(run, phase, script).await {
+        Ok(()) => None,
+        Err(Answered::Response(response)) => Some(response),
+        Err(Answered::Elsewhere(path)) => redirect(run.exchange, &path)
+            .err()
+            .map(|message| problem(StatusCode::INTERNAL_SERVER_ERROR, message)),
+    }
+}
+
+/// Runs a script; the error is what it has decided instead of going on.
+async fn decide(run: &Run<'_>, phase: Phase, script: ScriptId) -> Result<(), Answered> {
+    run.script(phase, script).await.map_err(Answered::Response)?;
+    match run.exchange.take_decision() {
+        Decision::Continue => Ok(()),
+        Decision::Respond => Err(Answered::Response(run.exchange.take_response().map(Body::full))),
+        Decision::InternalRedirect(path) => Err(Answered::Elsewhere(path)),
+        Decision::Close => Err(Answered::Response(closing())),
+    }
+}
+
+/// Changes the request to that of another route of the gateway.
+fn redirect(exchange: &Exchange, path: &str) -> Result<(), &'static str> {
+    let (path, query) = path.split_once('?').map_or((path, None), |(path, query)| (path, Some(query)));
+    let path = normal_path(path)?;
+    let mut request = exchange.request.borrow_mut();
+    request.path = path;
+    if let Some(query) = query {
+        request.query = Some(query.to_owned());
+    }
+    Ok(())
+}
+
+/// Counts a request of a route that has no response yet.
+struct InFlight<'a>(&'a Route);
+
+impl Drop for InFlight<'_> {
+    fn drop(&mut self) {
+        self.0.in_flight.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+async fn within_limits(run: &Run<'_>, facts: &Facts, upgrade: &mut Option<OnUpgrade>) -> Answered {
+    let route = &facts.route;
+    let before = route.in_flight.fetch_add(1, Ordering::Relaxed);
+    let _in_flight = InFlight(route);
+    if before >= route.limits.in_flight {
+        let message = "the route has too many requests that wait for their responses; try again later";
+        return Answered::Response(problem(StatusCode::TOO_MANY_REQUESTS, message));
+    }
+    let identity = match log_in(run.worker, facts).await {
+        Ok(identity) => identity,
+        Err(response) => return Answered::Response(response),
+    };
+    facts.exchange.request.borrow_mut().user = identity.as_ref().map(|identity| identity.user.to_string());
+    let limits = &route.limits;
+    let time = match &route.action {
+        Action::Pull(pull) => limits.time + pull.wait,
+        Action::Proxy(proxy) => limits.time.max(proxy.timeout),
+        _ => limits.time,
+    };
+    if route.has_scripts() {
+        run.services.act_for(identity.clone(), &route.vhost, limits.body_bytes);
+        facts.exchange.limits.set(ScriptLimits {
+            slice_cpu: limits.cpu_slice,
+            cpu: limits.cpu,
+            wall_time: limits.time,
+            awaits: limits.awaits,
+            children: limits.children,
+            answer_bytes: ScriptLimits::default().answer_bytes,
+        });
+    }
+    let acted = timeout(time, act(run, facts, identity.as_ref(), upgrade)).await;
+    acted.unwrap_or_else(|_| {
+        let message = "the request took longer than its route allows";
+        Answered::Response(problem(StatusCode::GATEWAY_TIMEOUT, message))
+    })
+}
+
+/// Runs the phases before the response, and then makes it.
+async fn act(
+    run: &Run<'_>,
+    facts: &Facts,
+    identity: Option<&Identity>,
+    upgrade: &mut Option<OnUpgrade>,
+) -> Answered {
+    let route = &facts.route;
+    for (variable, script) in &route.set {
+        let value = match run.script(Phase::Set, *script).await {
+            Ok(value) => text_of(&value),
+            Err(response) => return Answered::Response(response),
+        };
+        facts.exchange.set_variable(variable, value.as_deref());
+    }
+    for (phase, script) in [(Phase::Rewrite, route.rewrite), (Phase::Access, route.access)] {
+        if let Some(script) = script
+            && let Err(answered) = decide(run, phase, script).await
+        {
+            return answered;
+        }
+    }
+    if let Action::Script(script) = &route.action {
+        return match content(run, *script).await {
+            Ok(response) => Answered::Response(response),
+            Err(answered) => answered,
+        };
+    }
+    let body = run.services.take_body();
+    let mut response = actions::act(run.worker, facts, identity, body, upgrade.take()).await;
+    // Headers that scripts have set before, unless the action sets them itself.
+    let kept = std::mem::take(&mut facts.exchange.response.borrow_mut().headers);
+    for name in kept.keys() {
+        if !response.headers().contains_key(name) {
+            kept.get_all(name).iter().for_each(|value| {
+                response.headers_mut().append(name, value.clone());
+            });
+        }
+    }
+    Answered::Response(response)
+}
+
+/// Has a script make the response.
+async fn content(run: &Run<'_>, script: ScriptId) -> Result<Response<Body>, Answered> {
+    run.exchange.phase.set(Phase::Content);
+    let Some(scripts) = run.served.scripts() else { return Err(Answered::Response(lost())) };
+    let (worker, served) = (Rc::clone(run.worker), Rc::clone(run.served));
+    let exchange = Rc::clone(run.exchange);
+    let own_services = Rc::clone(run.services);
+    let services: Rc<dyn Services> = Rc::clone(run.services) as _;
+    // A script that streams goes on once its response is on its way.
+    let own = Rc::clone(&exchange);
+    let mut running = Box::pin(async move {
+        let outcome = scripts.run(script, &own, &services).await;
+        if matches!(outcome, Outcome::Lost) {
+            open_lost(&worker, &served);
+        }
+        own.end_stream();
+        value_of(outcome, Phase::Content, &own_services)
+    });
+    let chunks = tokio::select! {
+        biased;
+        ended = running.as_mut() => {
+            ended.map_err(Answered::Response)?;
+            return match exchange.take_stream() {
+                Some(chunks) => {
+                    exchange.end_stream();
+                    Ok(filters::streamed(&exchange, chunks, None))
+                }
+                None => match exchange.take_decision() {
+                    Decision::Continue | Decision::Respond => Ok(exchange.take_response().map(Body::full)),
+                    Decision::InternalRedirect(path) => Err(Answered::Elsewhere(path)),
+                    Decision::Close => Ok(closing()),
+                },
+            };
+        }
+        chunks = exchange.stream_started() => chunks,
+    };
+    let task = tokio::task::spawn_local(async move { drop(running.await) });
+    Ok(filters::streamed(&exchange, chunks, Some(task)))
+}
+
+fn text_of(value: &imori_ruby::Value) -> Option<String> {
+    match value {
+        imori_ruby::Value::Nil => None,
+        imori_ruby::Value::Integer(number) => Some(number.to_string()),
+        imori_ruby::Value::Float(number) => Some(number.to_string()),
+        imori_ruby::Value::Boolean(is_true) => Some(is_true.to_string()),
+        other => other.text().map(str::to_owned),
+    }
+}
+
+async fn log_in(worker: &Worker, facts: &Facts) -> Result<Option<Identity>, Response<Body>> {
+    let route = &facts.route;
+    let needs_nobody = matches!(route.action, Action::Files(_) | Action::Return(_) | Action::Proxy(_));
+    if route.login == LoginRule::None && (needs_nobody || route.user.is_none()) {
+        return Ok(None);
+    }
+    let refuse = |detail: &str| {
+        let mut response = problem(StatusCode::UNAUTHORIZED, detail);
+        response.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Basic realm=\"imori\""));
+        response
+    };
+    let broker = &worker.shared.broker;
+    let sent = match route.login {
+        LoginRule::None => Sent::Nothing,
+        _ => Sent::of(broker, &facts.request().headers, &facts.place.origin),
+    };
+    let identity = identity_of(broker, sent, route.login, route.user.as_deref()).await;
+    identity.map_err(|error| match error {
+        LoginError::Missing => refuse("log in with `Authorization`, as `Basic` or `Bearer`"),
+        LoginError::Wrong => refuse("the user or the password is not right"),
+        LoginError::Busy => {
+            problem(StatusCode::SERVICE_UNAVAILABLE, "too many logins are being checked; try again later")
+        }
+        LoginError::NoUser(user) => {
+            tracing::warn!(route = %route.name, user, "the user of a route does not exist");
+            problem(
+                StatusCode::INTERNAL_SERVER_ERROR,
+                "the user of this route does not exist; see the broker's log",
+            )
+        }
+    })
+}
+
+fn other_method(methods: &[Method]) -> Response<Body> {
+    let allowed = methods.iter().map(Method::as_str).collect::<Vec<_>>().join(", ");
+    let mut response =
+        problem(StatusCode::METHOD_NOT_ALLOWED, &format!("this path takes only the methods {allowed}"));
+    if let Ok(value) = HeaderValue::from_str(&allowed) {
+        response.headers_mut().insert(ALLOW, value);
+    }
+    response
+}

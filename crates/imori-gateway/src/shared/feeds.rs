@@ -1,0 +1,345 @@
+//! Streams of events that many readers share: one subscription, one text for each event, and the latest events for
+//! readers that come back.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use bytes::Bytes;
+use imori_core::internal::IncomingMessage;
+use imori_server::Subscription;
+use tokio::sync::watch;
+use tokio::time::sleep;
+
+use crate::limits::{FEED_BYTES_MAX, FEED_IDLE_MAX, FEEDS_MAX};
+
+/// What makes two readers share a stream.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) struct FeedKey {
+    pub(crate) vhost: String,
+    pub(crate) exchange: Vec<u8>,
+    pub(crate) subject: Vec<u8>,
+    pub(crate) user: Vec<u8>,
+    pub(crate) event: Option<String>,
+    pub(crate) history: usize,
+}
+
+/// All streams of a gateway.
+#[derive(Debug, Default)]
+pub(crate) struct Feeds(Mutex<HashMap<FeedKey, Arc<Feed>>>);
+
+impl Feeds {
+    /// The stream of this key, if there is one.
+    pub(crate) fn find(&self, key: &FeedKey) -> Option<Reader> {
+        let feeds = unpoisoned(&self.0);
+        let feed = feeds.get(key)?;
+        (!feed.has_ended()).then(|| Reader::new(feed))
+    }
+
+    /// Adds a stream, unless another request was faster; returns its reader and, for a new one, the feed to run. `None`
+    /// if there are too many.
+    pub(crate) fn add(&self, key: &FeedKey, id: u64) -> Option<(Reader, Option<Arc<Feed>>)> {
+        let mut feeds = unpoisoned(&self.0);
+        if let Some(feed) = feeds.get(key).filter(|feed| !feed.has_ended()) {
+            return Some((Reader::new(feed), None));
+        }
+        if feeds.len() >= FEEDS_MAX {
+            return None;
+        }
+        let feed = Arc::new(Feed::new(id, key));
+        feeds.insert(key.clone(), Arc::clone(&feed));
+        Some((Reader::new(&feed), Some(feed)))
+    }
+
+    /// Removes a stream that has ended.
+    pub(crate) fn remove(&self, key: &FeedKey, feed: &Arc<Feed>) {
+        let mut feeds = unpoisoned(&self.0);
+        if feeds.get(key).is_some_and(|known| Arc::ptr_eq(known, feed)) {
+            feeds.remove(key);
+        }
+    }
+}
+
+/// A stream of events.
+#[derive(Debug)]
+pub(crate) struct Feed {
+    /// Random, so that an event's number of another stream, or of an earlier run, is not mistaken for one of this.
+    id: u64,
+    event: Option<String>,
+    history: usize,
+    ring: Mutex<Ring>,
+    /// The number of the newest event, or that the stream has ended.
+    newest: watch::Sender<Newest>,
+    readers: AtomicUsize,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Newest {
+    number: u64,
+    has_ended: bool,
+}
+
+#[derive(Debug, Default)]
+struct Ring {
+    /// The number of the oldest event that is kept.
+    first: u64,
+    texts: VecDeque<Bytes>,
+    bytes: usize,
+}
+
+impl Feed {
+    fn new(id: u64, key: &FeedKey) -> Feed {
+        Feed {
+            id,
+            event: key.event.clone(),
+            history: key.history.max(1),
+            ring: Mutex::new(Ring { first: 1, ..Ring::default() }),
+            newest: watch::Sender::new(Newest { number: 0, has_ended: false }),
+            readers: AtomicUsize::new(0),
+        }
+    }
+
+    fn has_ended(&self) -> bool {
+        self.newest.borrow().has_ended
+    }
+
+    /// Adds the events of a subscription until it ends, or until nobody has read for a while.
+    pub(crate) async fn run(&self, mut subscription: Subscription) {
+        let mut read_last = Instant::now();
+        loop {
+            tokio::select! {
+                message = subscription.recv() => match message {
+                    Ok(message) => self.push(&message),
+                    Err(reason) => break tracing::debug!(%reason, "a stream of the gateway has ended"),
+                },
+                () = sleep(FEED_IDLE_MAX / 4) => {}
+            }
+            if self.readers.load(Ordering::Relaxed) > 0 {
+                read_last = Instant::now();
+            } else if read_last.elapsed() > FEED_IDLE_MAX {
+                break;
+            }
+        }
+        self.end();
+    }
+
+    /// Tells readers that there are no more events.
+    pub(crate) fn end(&self) {
+        self.newest.send_modify(|newest| newest.has_ended = true);
+    }
+
+    fn push(&self, message: &IncomingMessage) {
+        let mut ring = unpoisoned(&self.ring);
+        let number = ring.first + ring.texts.len() as u64;
+        let text = event_text(&format!("{:016x}-{number}", self.id), self.event.as_deref(), &message.body);
+        ring.bytes += text.len();
+        ring.texts.push_back(text);
+        while ring.texts.len() > self.history || (ring.bytes > FEED_BYTES_MAX && ring.texts.len() > 1) {
+            let gone = ring.texts.pop_front();
+            ring.bytes -= gone.map_or(0, |gone| gone.len());
+            ring.first += 1;
+        }
+        drop(ring);
+        self.newest.send_modify(|newest| newest.number = number);
+    }
+}
+
+/// An event of a stream (HTML Living Standard, 9.2.5). A body that is not UTF-8 comes as base64, with the type `binary`.
+pub(crate) fn event_text(id: &str, event: Option<&str>, body: &[u8]) -> Bytes {
+    let mut text = Vec::with_capacity(body.len() + 64);
+    if !id.is_empty() {
+        text.extend_from_slice(b"id: ");
+        text.extend_from_slice(id.as_bytes());
+        text.push(b'\n');
+    }
+    let is_text = str::from_utf8(body).is_ok();
+    if let Some(event) = event.or((!is_text).then_some("binary")) {
+        text.extend_from_slice(b"event: ");
+        text.extend(event.bytes().filter(|byte| *byte >= b' '));
+        text.push(b'\n');
+    }
+    let encoded;
+    let body = match is_text {
+        true => body,
+        false => {
+            encoded = STANDARD.encode(body);
+            encoded.as_bytes()
+        }
+    };
+    // A line of the stream ends with LF, CR or both.
+    let mut rest = body;
+    loop {
+        let end = rest.iter().position(|byte| matches!(byte, b'\n' | b'\r'));
+        let (line, after) = rest.split_at(end.unwrap_or(rest.len()));
+        text.extend_from_slice(b"data: ");
+        text.extend_from_slice(line);
+        text.push(b'\n');
+        match after {
+            [] => break,
+            [b'\r', b'\n', after @ ..] | [_, after @ ..] => rest = after,
+        }
+    }
+    text.push(b'\n');
+    Bytes::from(text)
+}
+
+/// One reader of a stream.
+#[derive(Debug)]
+pub(crate) struct Reader {
+    feed: Arc<Feed>,
+    newest: watch::Receiver<Newest>,
+    next: u64,
+}
+
+impl Reader {
+    fn new(feed: &Arc<Feed>) -> Reader {
+        feed.readers.fetch_add(1, Ordering::Relaxed);
+        let newest = feed.newest.subscribe();
+        let next = newest.borrow().number + 1;
+        Reader { feed: Arc::clone(feed), newest, next }
+    }
+
+    /// Goes back to the event after the one with this id, if it is one of this stream; otherwise all that is kept
+    /// follows.
+    pub(crate) fn resume(&mut self, id: &str) -> bool {
+        let first = unpoisoned(&self.feed.ring).first;
+        let number = id.split_once('-').and_then(|(feed, number)| {
+            (u64::from_str_radix(feed, 16).ok()? == self.feed.id)
+                .then(|| number.parse::<u64>().ok())
+                .flatten()
+        });
+        match number {
+            Some(number) if number < self.next => {
+                self.next = number + 1;
+                true
+            }
+            _ => {
+                self.next = first;
+                false
+            }
+        }
+    }
+
+    /// The events that are there, as one text; `None` once the stream has ended. Waits for the next one.
+    pub(crate) async fn read(&mut self) -> Option<Bytes> {
+        loop {
+            if let Some(text) = self.take() {
+                return Some(text);
+            }
+            if self.newest.borrow_and_update().has_ended {
+                return None;
+            }
+            if self.next > self.newest.borrow().number && self.newest.changed().await.is_err() {
+                return None;
+            }
+        }
+    }
+
+    fn take(&mut self) -> Option<Bytes> {
+        let ring = unpoisoned(&self.feed.ring);
+        let newest = ring.first + ring.texts.len() as u64;
+        if self.next >= newest {
+            return None;
+        }
+        let missed = ring.first.saturating_sub(self.next);
+        self.next = self.next.max(ring.first);
+        let at = usize::try_from(self.next - ring.first).unwrap_or(usize::MAX);
+        let mut texts = ring.texts.iter().skip(at).take(64);
+        let first = texts.next()?;
+        self.next += 1;
+        let more: Vec<&Bytes> = texts.collect();
+        if missed == 0 && more.is_empty() {
+            return Some(first.clone());
+        }
+        let mut text = Vec::new();
+        if missed > 0 {
+            text.extend_from_slice(format!("event: missed\ndata: {missed}\n\n").as_bytes());
+        }
+        text.extend_from_slice(first);
+        for event in more {
+            text.extend_from_slice(event);
+            self.next += 1;
+        }
+        Some(Bytes::from(text))
+    }
+}
+
+impl Drop for Reader {
+    fn drop(&mut self) {
+        self.feed.readers.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+fn unpoisoned<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_event_has_a_line_for_each_of_its_body() {
+        for (body, expected) in [
+            (&b"hello"[..], "id: 1\ndata: hello\n\n"),
+            (b"", "id: 1\ndata: \n\n"),
+            (b"a\nb\r\nc\rd\n", "id: 1\ndata: a\ndata: b\ndata: c\ndata: d\ndata: \n\n"),
+            (b"\xff", "id: 1\nevent: binary\ndata: /w==\n\n"),
+        ] {
+            assert_eq!(event_text("1", None, body), expected, "{body:?}");
+        }
+        assert_eq!(event_text("", Some("price\nid: 9"), b"x"), "event: priceid: 9\ndata: x\n\n");
+    }
+
+    fn feed(history: usize) -> Arc<Feed> {
+        let key = FeedKey {
+            vhost: String::from("/"),
+            exchange: Vec::new(),
+            subject: Vec::new(),
+            user: Vec::new(),
+            event: None,
+            history,
+        };
+        Arc::new(Feed::new(7, &key))
+    }
+
+    fn add(feed: &Feed, count: usize) {
+        for _ in 0..count {
+            let mut ring = unpoisoned(&feed.ring);
+            let number = ring.first + ring.texts.len() as u64;
+            ring.texts.push_back(Bytes::from(format!("{number};")));
+            while ring.texts.len() > feed.history {
+                ring.texts.pop_front();
+                ring.first += 1;
+            }
+            drop(ring);
+            feed.newest.send_modify(|newest| newest.number = number);
+        }
+    }
+
+    #[test]
+    fn a_reader_goes_on_where_it_was() {
+        let feed = feed(3);
+        let mut reader = Reader::new(&feed);
+        assert_eq!(reader.take(), None);
+        add(&feed, 2);
+        assert_eq!(reader.take().unwrap(), "1;2;");
+        add(&feed, 4);
+        assert_eq!(reader.take().unwrap(), "event: missed\ndata: 1\n\n4;5;6;");
+        let mut late = Reader::new(&feed);
+        assert_eq!(late.take(), None, "from now on");
+        assert!(late.resume("0000000000000007-5"));
+        assert_eq!(late.take().unwrap(), "6;");
+        assert!(late.resume("0000000000000007-1"));
+        assert_eq!(late.take().unwrap(), "event: missed\ndata: 2\n\n4;5;6;");
+        for id in ["0000000000000008-5", "0000000000000007-99", "x", ""] {
+            assert!(!late.resume(id), "{id}");
+            assert_eq!(late.take().unwrap(), "4;5;6;", "{id}");
+        }
+        feed.end();
+        assert!(feed.has_ended());
+    }
+}

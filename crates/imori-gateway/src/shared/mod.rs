@@ -1,0 +1,10 @@
+//! What all workers share.
+
+mod shared;
+mod access_log;
+mod feeds;
+mod pulled;
+
+pub(crate) use feeds::{FeedKey, Reader, event_text};
+pub(crate) use pulled::Pull;
+pub(crate) use shared::Shared;
