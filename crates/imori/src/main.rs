@@ -4,6 +4,7 @@ mod command;
 mod automate;
 mod administer;
 mod reload;
+mod gateway;
 mod config;
 mod nats_server;
 mod client;
@@ -50,7 +51,7 @@ fn main() -> ExitCode {
 }
 
 fn exit_code(error: &Error) -> u8 {
-    if error.is::<Problems>() {
+    if error.is::<Problems>() || error.is::<imori_gateway::Problems>() {
         return MISUSED;
     }
     if let Some(ServeError::Disk(_)) = error.downcast_ref() {

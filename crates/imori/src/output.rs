@@ -36,3 +36,9 @@ pub(crate) fn print_error(text: &str) {
     // A failure to report an error has nowhere to be reported.
     let _ = io::stderr().write_all(lines.collect::<String>().as_bytes());
 }
+
+/// Writes a line to standard error that begins with the place of a fault, so that editors find it.
+pub(crate) fn print_problem(line: &str) {
+    // A failure to report an error has nowhere to be reported.
+    let _ = io::stderr().write_all(format!("{line}\n").as_bytes());
+}

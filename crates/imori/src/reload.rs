@@ -1,10 +1,12 @@
 //! Reloads the configuration of a running broker.
 
+use imori_gateway::Gateway;
 use imori_server::config::KeyChange;
 use imori_server::{Reloaded, Reloader};
 use tracing::{info, warn};
 
 use crate::config::Loaded;
+use crate::gateway;
 use crate::log;
 
 /// Applies the keys that a reload can change, logs the outcome and returns it. An invalid
@@ -12,12 +14,20 @@ use crate::log;
 ///
 /// # Errors
 /// All problems of the configuration, by file and line.
-pub(crate) fn reload(reloader: &Reloader, loaded: anyhow::Result<Loaded>) -> Result<Reloaded, String> {
+pub(crate) fn reload(
+    reloader: &Reloader,
+    gateway: Option<&Gateway>,
+    loaded: anyhow::Result<Loaded>,
+) -> Result<Reloaded, String> {
     let outcome = loaded.map_err(|error| format!("{error:#}")).and_then(|loaded| {
         let level = loaded.config.log.level;
+        let routes = gateway::routes(&loaded).map_err(|error| format!("{error:#}"))?;
         let reloaded = reloader.reload(&loaded.config);
         let reloaded = reloaded.map_err(|error| loaded.located(&error.keys, &error).to_string())?;
         log::set_level(level);
+        if let (Some(gateway), Some(routes)) = (gateway, routes) {
+            gateway.install(routes).map_err(|error| error.to_string())?;
+        }
         Ok(reloaded)
     });
     match &outcome {

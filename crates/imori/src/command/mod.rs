@@ -20,6 +20,7 @@ use crate::administer::{
     Status, Top, User, Vhost,
 };
 use crate::automate::Automate;
+use crate::gateway::GatewayCommand;
 
 const EXIT_CODES: &str = "\
 Exit codes:
@@ -59,6 +60,7 @@ enum Command {
     Stalls(Stalls),
     Context(Context),
     Automate(Automate),
+    Gateway(GatewayCommand),
     /// Put load on Imori or another broker, and check every delivery and reply.
     ///
     /// Exit codes: 0 done, 1 could not run, 2 the command line is wrong, 3 a message was lost or altered, 4 the run is
@@ -100,6 +102,7 @@ impl Cli {
             Command::Stalls(stalls) => stalls.run(),
             Command::Context(context) => context.run(),
             Command::Automate(automate) => automate.run(),
+            Command::Gateway(gateway) => return gateway.run(),
             Command::Config(config) => return config.run(),
             Command::Cert(cert) => cert.run(),
             Command::Verify(verify) => return verify.run(),

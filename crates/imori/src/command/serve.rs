@@ -3,10 +3,12 @@
 use std::env;
 use std::path::PathBuf;
 use std::str::FromStr;
+use std::sync::Arc;
 
 use anyhow::Context as _;
 use clap::Args;
 use imori_engine::{EngineOptions, Retention, ServerAddress};
+use imori_gateway::Gateway;
 use imori_server::config::{
     AddressError, Config, ListenAddress, ListenerName, Listeners, LogLevel, Service, parse,
 };
@@ -14,6 +16,7 @@ use imori_server::{OperatorRequest, Server, StartError};
 use tracing::{info, warn};
 
 use crate::config::{Loaded, load};
+use crate::gateway;
 use crate::log;
 use crate::notify::{ReadyFile, State, tell_service_manager};
 use crate::output::print_line;
@@ -104,8 +107,12 @@ impl Serve {
             }
             _ => None,
         };
+        let routes = gateway::routes(&loaded)?;
+        let mut gateway = None;
         let started = Server::start_with(config, |broker| {
             let mut services = imori_admin::services(broker);
+            let made = gateway.insert(Gateway::new(broker, config.gateway.workers));
+            services.gateway = Some(Arc::new(made.clone()));
             if has_automation {
                 let mut options = EngineOptions::new(&folder);
                 options.retention = retention;
@@ -115,6 +122,9 @@ impl Serve {
             services
         });
         let mut server = started.map_err(|error| start_error(&loaded, error))?;
+        if let (Some(gateway), Some(routes)) = (&gateway, routes) {
+            gateway.install(routes)?;
+        }
         if let Some(password) = server.take_first_password() {
             print_line(&format!("created user admin with password {}", password.reveal()))?;
         }
@@ -131,7 +141,7 @@ impl Serve {
         info!(version = env!("CARGO_PKG_VERSION"), "ready");
         let reloader = server.reloader();
         let outcome = server.serve(|request| match request {
-            OperatorRequest::Reload(answer) => answer.tell(reload(&reloader, self.load())),
+            OperatorRequest::Reload(answer) => answer.tell(reload(&reloader, gateway.as_ref(), self.load())),
             OperatorRequest::ReopenLog => log::reopen(),
         });
         tell(State::Stopping);

@@ -150,3 +150,26 @@ fn what_is_wrong_with_a_command_of_the_automation_is_named() {
     let sound = run(&["automate", "fsck", "--data-dir", dir]);
     assert_eq!((sound.code, sound.stdout.as_str()), (Some(0), "nothing is wrong\n"));
 }
+
+#[test]
+fn configurations_of_nginx_become_routes() {
+    let folder = tempfile::tempdir().unwrap();
+    let (input, output) = (folder.path().join("nginx.conf"), folder.path().join("routes.toml"));
+    let (input, output) = (input.to_str().unwrap(), output.to_str().unwrap());
+    let import = |text: &str, options: &[&str]| {
+        std::fs::write(input, text).unwrap();
+        run(&[&["gateway", "import-nginx", input], options].concat())
+    };
+    let location = "location /a {\n  return 200;\n}\n";
+    let done = import(location, &[]);
+    assert_eq!((done.code, done.stderr.as_str()), (Some(0), ""));
+    assert!(done.stdout.contains("prefix = \"/a\""), "{}", done.stdout);
+    let incomplete = import(&format!("{location}gzip on;\n"), &["--output", output]);
+    assert_eq!((incomplete.code, incomplete.stdout.as_str()), (Some(2), ""));
+    assert!(incomplete.stderr.starts_with(&format!("{input}:4: `gzip`: ")), "{}", incomplete.stderr);
+    assert_eq!(std::fs::read_to_string(output).unwrap(), done.stdout);
+    let again = import(location, &["--output", output]);
+    assert_eq!(again.code, Some(1), "an edited file stays");
+    let broken = import("location /a {", &[]);
+    assert_eq!((broken.code, broken.stdout.as_str()), (Some(2), ""));
+}
