@@ -36,10 +36,10 @@ EXTENSIONS = {
     ".ci": {"run"},
     "bench": {"c", "go", "gz", "java", "json", "md", "mod", "py", "sh", "sum", "svg", "toml", "xml"},
     "ci": {"py", "sh", "toml"},
-    "crates": {"c", "css", "js", "lock", "py", "rb", "rs", "sh", "talk", "toml", "txt", "yaml"},
+    "crates": {"c", "conf", "css", "js", "lock", "py", "rb", "rs", "sh", "talk", "toml", "txt", "yaml"},
     "deploy": {"json", "yml"},
     "docs": {"json", "md", "toml"},
-    "examples": {"java", "md", "py", "sh", "xml"},
+    "examples": {"html", "java", "js", "md", "py", "sh", "toml", "xml"},
     "fuzz": {"dict", "lock", "rs", "toml"},
     "tests": {
         *("c", "cpp", "go", "java", "json", "lock", "md", "mjs", "mod", "npmrc", "php", "pl"),

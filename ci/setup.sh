@@ -40,6 +40,9 @@ if [ "$what" != check ]; then
     ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || packages+=(postgresql)
     # The browser of the tests that need one; without it they are skipped.
     has chromium || packages+=(chromium)
+    # The database of a test of the gateway's scripts, and a client of HTTP/2; without them these are skipped.
+    has redis-server || packages+=(redis-server)
+    has curl || packages+=(curl)
     # Checks the metrics and the alert rules; without it those tests are skipped.
     has promtool || packages+=(prometheus)
 fi
