@@ -553,3 +553,12 @@ def test_a_broken_routes_file_is_refused_with_its_lines(tmp_path: Path) -> None:
 def test_json_of_problems_is_json(gateway: Gateway) -> None:
     answer = gateway.ask("POST", "/queues/%22quoted%22", b"x")
     assert json.loads(answer.body)["status"] == answer.status == 404
+
+
+def test_the_metrics_have_the_responses_of_a_route(gateway: Gateway) -> None:
+    gateway.ask("GET", "/moved")
+    gateway.ask("GET", "/svc/nobody")
+    page = ask(gateway.imori, "/metrics").body
+    assert 'imori_gateway_responses_total{route="/moved",status="3xx"} ' in page
+    assert 'imori_gateway_responses_total{route="/svc/{name}",status="5xx"} ' in page
+    assert 'imori_gateway_requests_in_flight{route="/moved"} 0' in page

@@ -8,14 +8,14 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::available_parallelism;
 
 use imori_server::broker::Broker;
-use imori_server::{AcceptedConnection, TakeConnections};
+use imori_server::{AcceptedConnection, GatewayFigures, RouteFigures, TakeConnections};
 use tracing::{info, warn};
 
 use crate::deliver::Deliveries;
 use crate::files_watch;
 use crate::limits::CONNECTIONS_MAX;
 use crate::outgoing::HostList;
-use crate::routes::{Configuration, Problem, Problems, load};
+use crate::routes::{Configuration, Problem, Problems, Route, load};
 use crate::scripts::{ScriptError, Scripts};
 use crate::shared::Shared;
 use crate::workers::WorkerHandle;
@@ -185,6 +185,21 @@ impl TakeConnections for Gateway {
         let least = order.filter_map(|at| workers.get(at)).min_by_key(|worker| worker.connections());
         if let Some(worker) = least {
             worker.serve(connection);
+        }
+    }
+
+    fn figures(&self) -> GatewayFigures {
+        let workers = self.0.workers.get().into_iter().flatten();
+        let in_force = unpoisoned(&self.0.in_force);
+        let routes = in_force.routes.iter().flat_map(|routes| &routes.configuration.routes);
+        let figures = |route: &Arc<Route>| {
+            let (responses, time) = route.responses.read();
+            let in_flight = route.in_flight.load(Ordering::Relaxed);
+            RouteFigures { name: route.name.clone(), in_flight, responses, time }
+        };
+        GatewayFigures {
+            connections: workers.map(WorkerHandle::connections).sum(),
+            routes: routes.map(figures).collect(),
         }
     }
 }

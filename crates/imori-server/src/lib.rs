@@ -5,7 +5,6 @@ mod operator;
 mod reload;
 mod start;
 pub mod http;
-mod services;
 pub mod broker;
 mod thread;
 mod internal;
@@ -16,6 +15,7 @@ mod cell;
 mod link_verdicts;
 mod audit;
 mod shared;
+mod services;
 pub mod access;
 pub mod credentials;
 mod jwt;
@@ -52,7 +52,9 @@ pub use internal::{
 pub use jwt::KeysError;
 pub use reload::{ReloadError, Reloader};
 pub use server::{LiveUsers, Server, StopHandle};
-pub use services::{AcceptedConnection, ImportDefinitions, Importing, Services, TakeConnections};
+pub use services::{
+    AcceptedConnection, GatewayFigures, ImportDefinitions, Importing, RouteFigures, Services, TakeConnections,
+};
 pub use settings::{Listener, Settings};
 pub use shared::{Phase, ServeError};
 pub use start::small_disk::{SmallDisk, small_disk};

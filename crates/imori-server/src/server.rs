@@ -191,6 +191,10 @@ impl Server {
         self.http = Some(thread);
         let broker = Broker::new(Arc::clone(&self.shared), requests, http.clone());
         let Services { admin, monitor, automation, gateway, definitions } = services(&broker);
+        if let Some(gateway) = &gateway {
+            // Set only here.
+            let _ = self.shared.gateway.set(Arc::clone(gateway));
+        }
         self.make_users(definitions.as_deref(), &http)?;
         let service = |router, connections_max, life_max| {
             HttpService::new(&self.shared, router, connections_max, life_max)

@@ -4,6 +4,7 @@ use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::Router;
 use serde_json::{Map, Value};
@@ -29,6 +30,31 @@ pub struct Services {
 pub trait TakeConnections: Send + Sync {
     /// Serves a connection whose client has sent its first bytes.
     fn take(&self, connection: AcceptedConnection);
+
+    /// What it has done so far.
+    fn figures(&self) -> GatewayFigures;
+}
+
+/// Figures of the gateway.
+#[derive(Debug, Clone, Default)]
+pub struct GatewayFigures {
+    /// Open connections.
+    pub connections: usize,
+    /// The routes in force.
+    pub routes: Vec<RouteFigures>,
+}
+
+/// Figures of a route since it is in force.
+#[derive(Debug, Clone)]
+pub struct RouteFigures {
+    /// Its name.
+    pub name: String,
+    /// Requests that wait for their response.
+    pub in_flight: usize,
+    /// Responses by the first digit of their status, 1 to 5; at 0 are others.
+    pub responses: [u64; 6],
+    /// Time from the requests to the heads of their responses, in all.
+    pub time: Duration,
 }
 
 /// A connection that a listener of HTTP has accepted.

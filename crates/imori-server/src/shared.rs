@@ -43,6 +43,7 @@ use crate::peers::log_limit::PeerLogLimit;
 use crate::peers::sums::Gone;
 use crate::pipe::ClientPipe;
 use crate::quotas::{Full, Seats, StoredBytes};
+use crate::services::TakeConnections;
 use crate::settings::{RunFacts, Settings, mark_bytes};
 use crate::slots::{SlotKey, Slots, unpoisoned};
 use crate::stall::Stalls;
@@ -274,6 +275,8 @@ pub(crate) struct Shared {
     pub(crate) finishing: watch::Sender<usize>,
     /// Why the broker had to end, if it had to.
     pub(crate) fault: Mutex<Option<ServeError>>,
+    /// The service of the gateway's listeners; set at the start.
+    pub(crate) gateway: OnceLock<Arc<dyn TakeConnections>>,
 }
 
 impl Room for Shared {

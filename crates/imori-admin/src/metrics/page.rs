@@ -6,6 +6,7 @@ use imori_amqp091::settings::RABBITMQ_VERSION;
 use imori_core::confirm::Level;
 use imori_core::message::DeathReason;
 use imori_core::world::{Counter, Latency};
+use imori_server::RouteFigures;
 use imori_server::broker::{COMMIT_BOUNDS_US, LATENCY_BOUNDS_US, Sums, kind};
 use imori_server::config::Spoken;
 use imori_server::login::OUTCOMES;
@@ -39,7 +40,31 @@ pub(crate) async fn page(metrics: &Metrics, names: Names) -> String {
     push_memory(&mut page, metrics);
     push_store(&mut page, metrics);
     push_cells(&mut page, metrics);
+    push_gateway(&mut page, metrics);
     page.into_text()
+}
+
+fn push_gateway(page: &mut Exposition, metrics: &Metrics) {
+    let figures = metrics.broker.gateway_figures();
+    let help = "Open connections of the HTTP gateway.";
+    page.gauge("imori_gateway_connections", help, figures.connections as f64);
+    let help = "Responses of the gateway, by route and the class of their status.";
+    page.head("imori_gateway_responses_total", help, "counter");
+    const CLASSES: [&str; 6] = ["other", "1xx", "2xx", "3xx", "4xx", "5xx"];
+    for route in &figures.routes {
+        for (class, count) in CLASSES.iter().zip(route.responses).filter(|(_, count)| *count > 0) {
+            let labels = [("route", route.name.as_str()), ("status", *class)];
+            page.sample("imori_gateway_responses_total", &labels, count as f64);
+        }
+    }
+    let each =
+        |value: fn(&RouteFigures) -> f64| figures.routes.iter().map(move |of| (of.name.clone(), value(of)));
+    let help = "Seconds from requests to the heads of their responses, by route.";
+    let time = each(|route| route.time.as_secs_f64());
+    page.each("counter", ("imori_gateway_response_seconds_total", help), "route", time);
+    let help = "Requests that wait for their response, by route.";
+    let waiting = each(|route| route.in_flight as f64);
+    page.each("gauge", ("imori_gateway_requests_in_flight", help), "route", waiting);
 }
 
 /// The value of the label `protocol`; `none` before a protocol is chosen.

@@ -20,8 +20,8 @@ use super::entry::{
 use super::problem::{Problem, line_of};
 use super::route::{
     Action, AddressTemplate, Delivery, FilesAction, LoginRule, Matcher, ProxyAction, PublishAction,
-    PullAction, ReturnAction, Route, RouteLimits, RpcAction, ScriptId, ScriptSource, StreamAction, VmLimits,
-    WebSocketAction,
+    PullAction, Responses, ReturnAction, Route, RouteLimits, RpcAction, ScriptId, ScriptSource, StreamAction,
+    VmLimits, WebSocketAction,
 };
 use super::router::{PREFIX_REST, Router};
 use super::template::Template;
@@ -180,6 +180,7 @@ impl<'a> Compiler<'a> {
             log,
             action,
             in_flight: AtomicUsize::new(0),
+            responses: Responses::default(),
         })
     }
 

@@ -1,7 +1,7 @@
 //! Routes, and what answers their requests.
 
 use std::path::PathBuf;
-use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use http::{HeaderName, HeaderValue, Method, StatusCode};
@@ -107,6 +107,30 @@ pub(crate) struct Route {
     pub(crate) action: Action,
     /// Requests that have no response yet, of all workers.
     pub(crate) in_flight: AtomicUsize,
+    pub(crate) responses: Responses,
+}
+
+/// The responses of a route so far.
+#[derive(Debug, Default)]
+pub(crate) struct Responses {
+    /// By the first digit of their status; others are at 0.
+    by_class: [AtomicU64; 6],
+    micros: AtomicU64,
+}
+
+impl Responses {
+    /// Counts a response that came after this time.
+    pub(crate) fn note(&self, status: StatusCode, time: Duration) {
+        let class = self.by_class.get(usize::from(status.as_u16() / 100)).unwrap_or(&self.by_class[0]);
+        class.fetch_add(1, Ordering::Relaxed);
+        self.micros.fetch_add(u64::try_from(time.as_micros()).unwrap_or(u64::MAX), Ordering::Relaxed);
+    }
+
+    /// The responses by class, and the time of all of them.
+    pub(crate) fn read(&self) -> ([u64; 6], Duration) {
+        let counts = self.by_class.each_ref().map(|count| count.load(Ordering::Relaxed));
+        (counts, Duration::from_micros(self.micros.load(Ordering::Relaxed)))
+    }
 }
 
 impl Route {

@@ -51,6 +51,9 @@ pub(super) async fn respond(worker: &Rc<Worker>, asking: Asking) -> Response<Bod
     let preflight = preflight_method(&exchange.request.borrow().method, &exchange.request.borrow().headers);
     let first = First { place: &place, target: &target, host: &host, preflight, is_internal: depth > 0 };
     let (route, response) = routed(&run, first, &mut upgrade).await;
+    if let Some(route) = &route {
+        route.responses.note(response.status(), exchange.started.elapsed());
+    }
     match &served.configuration.access_log {
         Some(path) if depth == 0 => {
             let name = route.as_ref().map(|route| route.name.as_str());

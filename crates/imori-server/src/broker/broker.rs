@@ -16,6 +16,7 @@ use super::operator_request::{OperatorRequest, ReloadAnswer, Reloaded};
 use crate::access::Access;
 use crate::cell_state::internal_counts::Owner;
 use crate::internal::{InternalClient, InternalClients, InternalError};
+use crate::services::GatewayFigures;
 use crate::settings::Settings;
 use crate::shared::{Phase, Shared};
 use crate::stall::happenings::Heard;
@@ -115,6 +116,11 @@ impl Broker {
     /// Changes of the phase.
     pub fn follow_phase(&self) -> watch::Receiver<Phase> {
         self.shared.phase.subscribe()
+    }
+
+    /// Figures of the gateway; empty without one.
+    pub fn gateway_figures(&self) -> GatewayFigures {
+        self.shared.gateway.get().map(|gateway| gateway.figures()).unwrap_or_default()
     }
 
     /// Keeps the runtime of services running after the broker's end until this is dropped, for a few seconds at most.
