@@ -154,7 +154,10 @@ fn is_loopback(address: ListenAddress) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use super::*;
+    use crate::config::FilePath;
 
     fn listening_on(addresses: &[&str]) -> Config {
         let mut config = Config::default();
@@ -192,6 +195,7 @@ mod tests {
     fn beyond_loopback_a_listener_needs_tls_and_a_login() {
         for listener in ListenerName::all() {
             let mut config = Config::default();
+            config.gateway.routes = FilePath::from(Path::new("routes.toml"));
             *config.listeners.of_mut(listener) = vec!["0.0.0.0:1".parse().unwrap()];
             let is_safe = listener.is_tls && listener.service != Service::NatsMonitor;
             assert_eq!(config.exposed_listener().is_none(), is_safe, "{listener}");
@@ -214,6 +218,16 @@ mod tests {
         config.listeners.nats_monitor = vec!["0.0.0.0:8222".parse().unwrap()];
         let refused = config.refuse_exposure().unwrap_err().to_string();
         assert!(refused.starts_with("listener `nats-monitor=0.0.0.0:8222` can be reached"), "{refused}");
+    }
+
+    #[test]
+    fn the_gateway_listens_only_with_routes() {
+        let mut config = Config::default();
+        let has_http =
+            |config: &Config| config.open_listeners().any(|(name, _)| name.service == Service::Http);
+        assert!(!has_http(&config));
+        config.gateway.routes = FilePath::from(Path::new("routes.toml"));
+        assert!(has_http(&config));
     }
 
     #[test]
