@@ -75,7 +75,8 @@ interop: build ## Third-party clients, and hostile ones, against the real broker
 	tests/interop/nats/build.sh
 	bench/brokerless/build.sh .tools/peers dev
 	$(CARGO) test --manifest-path $(BROKERLESS) --target-dir $(or $(CARGO_TARGET_DIR),target) --locked --quiet
-	.venv/bin/pytest -q -n 4 tests/interop tests/security tests/gateway --ignore tests/interop/amqp --ignore tests/interop/amqp10
+	.venv/bin/pytest -q -n 4 tests/interop tests/security --ignore tests/interop/amqp --ignore tests/interop/amqp10
+	.venv/bin/pytest -q -n 4 tests/gateway
 
 automation: build ## The automation: rules, packs, sensors and workflows in the real broker, and its API by StackStorm's clients.
 	.venv/bin/pytest -q -n 4 tests/automation
