@@ -137,8 +137,9 @@ def test_a_rule_that_triggers_itself_is_suspended(automation: Automation) -> Non
     shown = automation.get("/v1/rules/default.loop")
     assert "more than 20 times in 60 s" in shown["suspended"]["reason"]
     assert len(automation.executions(rule="default.loop")) == 20
-    (failed,) = automation.get("/v1/ruleenforcements?rule_ref=default.loop&limit=1")
-    assert "is suspended until" in failed["failure_reason"]
+    latest = "/v1/ruleenforcements?rule_ref=default.loop&limit=1"
+    wait_for(lambda: "failure_reason" in automation.get(latest)[0])
+    assert "is suspended until" in automation.get(latest)[0]["failure_reason"]
     assert any("a rule is suspended" in line for line in automation.imori.log_lines())
     disabled = automate(automation, "rule", "disable", "default.loop")
     assert disabled.returncode == 0, disabled
