@@ -541,6 +541,12 @@ def log_of(gateway: Gateway) -> list[str]:
     return gateway.imori.log_lines()
 
 
+def test_routes_that_stay_are_not_read_again(start_gateway: StartGateway) -> None:
+    gateway = start_gateway('[[route]]\npath = "/"\nreturn = { status = 200 }\n')
+    time.sleep(5)
+    assert len([line for line in log_of(gateway) if "has its routes" in line]) == 1
+
+
 def test_a_broken_routes_file_is_refused_with_its_lines(tmp_path: Path) -> None:
     routes = '[[route]]\npath = "/"\n\n[[route]]\npath = "/{a"\nreturn = { status = 1 }\n'
     with pytest.raises(AssertionError), running_gateway(tmp_path, routes):

@@ -121,14 +121,17 @@ impl Gateway {
     /// # Errors
     /// [`GatewayError::Thread`] with the first routes.
     pub fn install(&self, routes: Routes) -> Result<(), GatewayError> {
-        if self.0.workers.get().is_none() {
+        let is_first = self.0.workers.get().is_none();
+        if is_first {
             let workers = self.0.start(&routes.configuration).map_err(GatewayError::Thread)?;
             // Only the thread that installs the first routes comes here.
             let _ = self.0.workers.set(workers);
+        }
+        self.0.install(routes);
+        if is_first {
             let watched = files_watch::follow(Arc::downgrade(&self.0));
             self.0.shared.broker.runtime().spawn(watched);
         }
-        self.0.install(routes);
         Ok(())
     }
 }
