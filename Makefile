@@ -79,7 +79,7 @@ interop: build ## Third-party clients, and hostile ones, against the real broker
 	.venv/bin/pytest -q -n 4 tests/gateway
 
 automation: build ## The automation: rules, packs, sensors and workflows in the real broker, and its API by StackStorm's clients.
-	.venv/bin/pytest -q -n 4 tests/automation
+	.venv/bin/pytest -q -n 3 tests/automation
 
 packs: build ## Packs as published, from the checkouts in the folder PACKS: their environments, their own tests, their actions.
 	PACKS="$(abspath $(or $(PACKS),packs))" .venv/bin/pytest -q -rs tests/automation/test_published_packs.py

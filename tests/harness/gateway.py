@@ -13,9 +13,8 @@ from typing import Any
 
 import pytest
 
+from harness.deadline import DEADLINE_S
 from harness.imori import Imori, running_imori
-
-DEADLINE_S = 20
 
 
 @dataclass
