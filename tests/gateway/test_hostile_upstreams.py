@@ -68,7 +68,12 @@ ANSWERS: dict[str, Answer] = {
     "empty": text(b"HTTP/1.1 204 No Content\r\n\r\n", keeps=True),
 }
 
+# A broker that is built for tests takes a while for the largest answer.
 ROUTES = """
+[limits]
+cpu_slice_ms = 5000
+cpu_ms = 10000
+
 [[route]]
 path = "/ok"
 return = {{ status = 200, body = "ok" }}

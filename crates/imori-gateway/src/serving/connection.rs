@@ -2,6 +2,7 @@
 
 use std::cell::Cell;
 use std::convert::Infallible;
+use std::fmt;
 use std::net::SocketAddr;
 use std::pin::pin;
 use std::rc::Rc;
@@ -12,6 +13,7 @@ use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
+use hyper_util::server::graceful::GracefulConnection;
 use imori_server::AcceptedConnection;
 use imori_server::http::RequestOrigin;
 use rustls::ProtocolVersion;
@@ -112,11 +114,22 @@ async fn speak(
         let (worker, place) = (Rc::clone(&own), Rc::clone(&place));
         async move { Ok::<_, Infallible>(answer(worker, place, request).await) }
     });
-    let connection = builder.serve_connection_with_upgrades(TokioIo::new(stream), service);
+    let ending = async move {
+        tokio::select! { () = stopping.begun() => {}, () = unused => {} }
+    };
+    // Only HTTP/1.1 becomes a WebSocket, and a connection that may do so may not have agreed on HTTP/2.
+    match is_http2 {
+        true => run(builder.serve_connection(TokioIo::new(stream), service), ending).await,
+        false => run(builder.serve_connection_with_upgrades(TokioIo::new(stream), service), ending).await,
+    }
+}
+
+/// Runs a connection until it ends, or until some time after `ending`.
+async fn run(connection: impl GracefulConnection<Error: fmt::Display>, ending: impl Future<Output = ()>) {
     let mut connection = pin!(connection);
     let outcome = tokio::select! {
         outcome = connection.as_mut() => outcome,
-        () = async { tokio::select! { () = stopping.begun() => {}, () = unused => {} } } => {
+        () = ending => {
             connection.as_mut().graceful_shutdown();
             let Ok(outcome) = timeout(DRAIN_MAX, connection).await else { return };
             outcome
