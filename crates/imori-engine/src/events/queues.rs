@@ -185,8 +185,8 @@ fn replies(engine: &Engine, execution: &Map) -> bool {
     engine.registry().rules.get(rule).is_some_and(|rule| rule.rule.extension.replies)
 }
 
-/// The id of a message's event: that of the message where its publisher gave it one, so that a message that comes twice
-/// is one event.
+/// Derives the id of a message's event from the message id, so that a redelivered message is one event. A message without
+/// an id gets a new one.
 fn event_id(engine: &Engine, trigger: &Trigger, message: &IncomingMessage) -> Id {
     match message.property(Property::MessageId).filter(|id| !id.is_empty()) {
         None => engine.new_id(),

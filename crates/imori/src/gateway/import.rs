@@ -34,7 +34,7 @@ impl ImportNginx {
         let Ok(text) = String::from_utf8(text) else { bail!("`{name}` is not UTF-8; convert it first") };
         let imported = import(&text, &name);
         match &self.output {
-            // A routes file that somebody has edited is worth more than this one.
+            // An existing file is not overwritten, because it may have been edited.
             Some(path) if !imported.routes.is_empty() => fs::File::create_new(path)
                 .and_then(|mut file| std::io::Write::write_all(&mut file, imported.routes.as_bytes()))
                 .with_context(|| format!("`{}` cannot be written", path.display()))?,
