@@ -4,7 +4,7 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::thread::available_parallelism;
 
 use imori_server::broker::Broker;
@@ -14,6 +14,7 @@ use tracing::{info, warn};
 use crate::deliver::Deliveries;
 use crate::files_watch;
 use crate::limits::CONNECTIONS_MAX;
+use crate::lock::lock;
 use crate::outgoing::HostList;
 use crate::routes::{Configuration, Problem, Problems, Route, load};
 use crate::scripts::{ScriptError, Scripts};
@@ -149,7 +150,7 @@ impl Inner {
         for worker in self.workers.get().into_iter().flatten() {
             worker.install(&routes.configuration);
         }
-        let mut in_force = unpoisoned(&self.in_force);
+        let mut in_force = lock(&self.in_force);
         in_force.deliveries.renew(&self.shared, &routes.configuration);
         info!(routes = routes.configuration.routes.len(), "the gateway has its routes");
         in_force.routes = Some(routes);
@@ -158,12 +159,12 @@ impl Inner {
 
 impl files_watch::Followed for Inner {
     fn files(&self) -> Vec<PathBuf> {
-        let in_force = unpoisoned(&self.in_force);
+        let in_force = lock(&self.in_force);
         in_force.routes.as_ref().map(|routes| routes.configuration.files.clone()).unwrap_or_default()
     }
 
     fn read_again(&self) {
-        let path = unpoisoned(&self.in_force).routes.as_ref().map(|routes| routes.path.clone());
+        let path = lock(&self.in_force).routes.as_ref().map(|routes| routes.path.clone());
         let Some(path) = path else { return };
         match Routes::read(&path) {
             Ok(routes) => self.install(routes),
@@ -193,7 +194,7 @@ impl TakeConnections for Gateway {
 
     fn figures(&self) -> GatewayFigures {
         let workers = self.0.workers.get().into_iter().flatten();
-        let in_force = unpoisoned(&self.0.in_force);
+        let in_force = lock(&self.0.in_force);
         let routes = in_force.routes.iter().flat_map(|routes| &routes.configuration.routes);
         let figures = |route: &Arc<Route>| {
             let (responses, time) = route.responses.read();
@@ -211,8 +212,4 @@ impl fmt::Debug for Gateway {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Gateway").finish_non_exhaustive()
     }
-}
-
-fn unpoisoned<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -24,7 +24,9 @@ mod scripts;
 mod exchange;
 mod outgoing;
 mod timer;
+mod hop_by_hop;
 mod routes;
+mod lock;
 mod limits;
 
 pub use gateway::{Gateway, GatewayError, Routes};

@@ -9,7 +9,7 @@ use std::{
     io,
     os::fd::OwnedFd,
     pin::Pin,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard},
     task::{Context, Poll, Waker},
     time::{Duration, Instant},
 };
@@ -18,6 +18,8 @@ use rustix::time::{
     Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, timerfd_create, timerfd_settime,
 };
 use tokio::{io::unix::AsyncFd, task::JoinHandle};
+
+use crate::lock::lock;
 
 /// The timer of one worker; clones share it.
 #[derive(Clone)]
@@ -110,7 +112,7 @@ impl Sleeps {
     }
 
     fn lock(&self) -> MutexGuard<'_, Waiting> {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.waiting)
     }
 }
 

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
 use http::{Request, Response};
@@ -18,6 +18,7 @@ use rustls::pki_types::pem::PemObject as _;
 use rustls::{ClientConfig, RootCertStore};
 
 use crate::limits::{CONNECT_MAX, UPSTREAM_IDLE_COUNT_MAX, UPSTREAM_IDLE_MAX};
+use crate::lock::lock;
 use crate::respond::BodyError;
 
 /// The body of a request to another server.
@@ -48,7 +49,7 @@ impl Upstreams {
 
     fn pool(&self, ca: Option<&Path>) -> Result<Pool, UpstreamError> {
         let key = ca.map(Path::to_owned);
-        if let Some(pool) = self.pools.lock().unwrap_or_else(PoisonError::into_inner).get(&key) {
+        if let Some(pool) = lock(&self.pools).get(&key) {
             return Ok(pool.clone());
         }
         let mut connector = HttpConnector::new();
@@ -67,7 +68,7 @@ impl Upstreams {
             .pool_idle_timeout(UPSTREAM_IDLE_MAX)
             .pool_max_idle_per_host(UPSTREAM_IDLE_COUNT_MAX)
             .build(connector);
-        self.pools.lock().unwrap_or_else(PoisonError::into_inner).insert(key, pool.clone());
+        lock(&self.pools).insert(key, pool.clone());
         Ok(pool)
     }
 }

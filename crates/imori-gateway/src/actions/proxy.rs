@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use std::rc::Rc;
 
 use bytes::Bytes;
-use http::header::{CONNECTION, FORWARDED, HOST, TE, TRAILER, TRANSFER_ENCODING, UPGRADE};
+use http::header::{CONNECTION, FORWARDED, HOST, TRAILER};
 use http::{HeaderMap, HeaderName, HeaderValue, Request, Response, StatusCode, Uri, Version};
 use http_body_util::{BodyExt as _, Empty, Full, Limited};
 use hyper::body::Body as _;
@@ -14,31 +14,20 @@ use tokio::time::timeout;
 use tracing::warn;
 
 use crate::facts::Facts;
+use crate::hop_by_hop::HOP_BY_HOP;
 use crate::request_body::{RequestBody, too_long};
 use crate::respond::{Body, BodyError, problem};
 use crate::routes::{Lookup, ProxyAction};
 use crate::worker::Worker;
 
-const KEEP_ALIVE: HeaderName = HeaderName::from_static("keep-alive");
-const PROXY_CONNECTION: HeaderName = HeaderName::from_static("proxy-connection");
 const PROXY_AUTHENTICATE: HeaderName = HeaderName::from_static("proxy-authenticate");
 const PROXY_AUTHORIZATION: HeaderName = HeaderName::from_static("proxy-authorization");
 const FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 const FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
 const FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
 
-/// Headers that concern one connection only.
-const HOP_BY_HOP: [HeaderName; 9] = [
-    CONNECTION,
-    KEEP_ALIVE,
-    PROXY_CONNECTION,
-    PROXY_AUTHENTICATE,
-    PROXY_AUTHORIZATION,
-    TE,
-    TRAILER,
-    TRANSFER_ENCODING,
-    UPGRADE,
-];
+/// Headers for the next hop alone, besides those of its connection.
+const NEXT_HOP: [HeaderName; 3] = [PROXY_AUTHENTICATE, PROXY_AUTHORIZATION, TRAILER];
 
 /// Passes a request on.
 pub(super) async fn pass(
@@ -187,7 +176,7 @@ fn remove_hop_by_hop(headers: &mut HeaderMap) {
         .flat_map(|value| value.split(','))
         .filter_map(|name| name.trim().parse().ok())
         .collect();
-    for name in named.iter().chain(&HOP_BY_HOP) {
+    for name in named.iter().chain(&HOP_BY_HOP).chain(&NEXT_HOP) {
         headers.remove(name);
     }
 }

@@ -14,12 +14,11 @@ use std::{
 use bytes::{Bytes, BytesMut};
 use http::{
     HeaderMap, Method, StatusCode, Version,
-    header::{
-        CONNECTION, CONTENT_LENGTH, HeaderName, LOCATION, PROXY_AUTHENTICATE, TE, TRAILER, TRANSFER_ENCODING,
-        UPGRADE,
-    },
+    header::{CONTENT_LENGTH, LOCATION, PROXY_AUTHENTICATE, TRAILER},
 };
 use tokio::sync::{Notify, mpsc};
+
+use crate::hop_by_hop::HOP_BY_HOP;
 
 /// Bytes that scripts may put into one response; a response is in memory until its last script has ended.
 pub(crate) const RESPONSE_BYTES_MAX: usize = 64 << 20;
@@ -360,17 +359,7 @@ impl Exchange {
     /// length of the body are left out, as HTTP's codec writes them.
     pub(crate) fn take_response(&self) -> http::Response<Bytes> {
         let Response { status, mut headers, body } = self.response.take();
-        for name in [
-            CONNECTION,
-            CONTENT_LENGTH,
-            TRANSFER_ENCODING,
-            UPGRADE,
-            TE,
-            TRAILER,
-            PROXY_AUTHENTICATE,
-            HeaderName::from_static("keep-alive"),
-            HeaderName::from_static("proxy-connection"),
-        ] {
+        for name in HOP_BY_HOP.iter().chain(&[CONTENT_LENGTH, TRAILER, PROXY_AUTHENTICATE]) {
             headers.remove(name);
         }
         let mut response = http::Response::new(body.freeze());
@@ -454,6 +443,8 @@ fn random_id() -> String {
 
 #[cfg(test)]
 mod tests {
+    use http::HeaderName;
+
     use super::*;
 
     fn exchange(phase: Phase) -> Exchange {

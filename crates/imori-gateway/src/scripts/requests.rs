@@ -4,7 +4,7 @@ use std::{rc::Rc, time::Duration};
 
 use http::{
     HeaderMap, HeaderValue, Uri,
-    header::{CONNECTION, CONTENT_LENGTH, HeaderName, TE, TRANSFER_ENCODING, UPGRADE, USER_AGENT},
+    header::{CONTENT_LENGTH, USER_AGENT},
 };
 use imori_ruby::{Call, Error, Library, Reply, Value};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode, percent_encode};
@@ -17,6 +17,7 @@ use super::{
     request::{line_at, method_at},
     services::Subrequest,
 };
+use crate::hop_by_hop::HOP_BY_HOP;
 use crate::outgoing::{Answer, FetchError, Outgoing};
 
 /// The time for an answer of a script that names none.
@@ -133,15 +134,7 @@ fn absolute(url: &str) -> Result<Uri, Error> {
 
 /// The headers without those that the client writes itself.
 fn outgoing_headers(mut headers: HeaderMap) -> HeaderMap {
-    for name in [
-        CONNECTION,
-        CONTENT_LENGTH,
-        TRANSFER_ENCODING,
-        TE,
-        UPGRADE,
-        HeaderName::from_static("keep-alive"),
-        HeaderName::from_static("proxy-connection"),
-    ] {
+    for name in HOP_BY_HOP.iter().chain([&CONTENT_LENGTH]) {
         headers.remove(name);
     }
     headers.entry(USER_AGENT).or_insert(HeaderValue::from_static("imori"));

@@ -4,12 +4,14 @@
 
 use std::{
     collections::HashMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
+    sync::{Arc, Mutex, Weak},
     time::{Duration, Instant},
 };
 
 use imori_ruby::{Error, Value};
 use tokio::sync::Mutex as AsyncMutex;
+
+use crate::lock::lock;
 
 /// Bytes that an entry takes beside its key and value.
 const ENTRY_BYTES: usize = 128;
@@ -108,7 +110,7 @@ impl SharedState {
         map.retain(|(own, _), _| own != cache);
     }
 
-    /// The lock of a name, which exists as long as somebody holds it or waits for it.
+    /// Returns the lock of a name. Locks that nobody holds or waits for are forgotten.
     pub(crate) fn lock_of(&self, name: &[u8]) -> Arc<AsyncMutex<()>> {
         let mut locks = lock(&self.locks);
         if let Some(found) = locks.get(name).and_then(Weak::upgrade) {
@@ -189,10 +191,6 @@ fn bytes_of(value: &Value) -> Result<usize, Error> {
             }
             _ => 0,
         })
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

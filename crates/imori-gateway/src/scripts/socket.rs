@@ -6,7 +6,7 @@
 use std::{
     io,
     rc::Rc,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard},
     time::Duration,
 };
 
@@ -22,6 +22,7 @@ use super::{
     context::{argument_error, awaiting, bytes_at, integer_at, run_of, text_at},
     requests::to_error,
 };
+use crate::lock::lock;
 
 const SOCKET: &str = "Imori::Socket";
 
@@ -87,7 +88,7 @@ impl Wanted {
 
 impl Socket {
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0)
     }
 }
 

@@ -84,9 +84,9 @@ async fn header_filter(
     let length = run.exchange.response.borrow().headers.get(CONTENT_LENGTH).cloned();
     run.script(Phase::HeaderFilter, script).await?;
     drop(run.exchange.take_decision());
-    let changed = run.exchange.take_response();
-    parts.status = changed.status();
-    parts.headers = changed.headers().clone();
+    let (changed, _) = run.exchange.take_response().into_parts();
+    parts.status = changed.status;
+    parts.headers = changed.headers;
     if let Some(length) = length {
         parts.headers.insert(CONTENT_LENGTH, length);
     }

@@ -4,13 +4,14 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, Write as _};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
+use std::sync::Mutex;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
-use std::sync::{Mutex, PoisonError};
 use std::thread::{Builder, JoinHandle};
 
 use tracing::warn;
 
 use crate::limits::ACCESS_LINES_MAX;
+use crate::lock::lock;
 
 /// The log of requests.
 #[derive(Default)]
@@ -27,7 +28,7 @@ impl AccessLog {
     /// Writes a line into the file at this path. If the disk is too slow, lines are left out rather than that requests
     /// wait.
     pub(crate) fn write(&self, path: &Path, line: String) {
-        let mut opened = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut opened = lock(&self.0);
         if opened.as_ref().is_none_or(|opened| opened.path != path) {
             *opened = start(path)
                 .map_err(|error| warn!(path = %path.display(), %error, "there is no access log"))
@@ -40,7 +41,7 @@ impl AccessLog {
 
     /// Writes the lines that wait.
     pub(crate) fn close(&self) {
-        let opened = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let opened = lock(&self.0).take();
         if let Some(Opened { lines, thread, .. }) = opened {
             drop(lines);
             let _ = thread.join();

@@ -3,7 +3,7 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use base64::Engine as _;
@@ -15,6 +15,7 @@ use tokio::sync::watch;
 use tokio::time::sleep;
 
 use crate::limits::{FEED_BYTES_MAX, FEED_IDLE_MAX, FEEDS_MAX};
+use crate::lock::lock;
 
 /// What makes two readers share a stream.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -34,7 +35,7 @@ pub(crate) struct Feeds(Mutex<HashMap<FeedKey, Arc<Feed>>>);
 impl Feeds {
     /// The stream of this key, if there is one.
     pub(crate) fn find(&self, key: &FeedKey) -> Option<Reader> {
-        let feeds = unpoisoned(&self.0);
+        let feeds = lock(&self.0);
         let feed = feeds.get(key)?;
         (!feed.has_ended()).then(|| Reader::new(feed))
     }
@@ -42,7 +43,7 @@ impl Feeds {
     /// Adds a stream, unless another request was faster; returns its reader and, for a new one, the feed to run. `None`
     /// if there are too many.
     pub(crate) fn add(&self, key: &FeedKey, id: u64) -> Option<(Reader, Option<Arc<Feed>>)> {
-        let mut feeds = unpoisoned(&self.0);
+        let mut feeds = lock(&self.0);
         if let Some(feed) = feeds.get(key).filter(|feed| !feed.has_ended()) {
             return Some((Reader::new(feed), None));
         }
@@ -56,7 +57,7 @@ impl Feeds {
 
     /// Removes a stream that has ended.
     pub(crate) fn remove(&self, key: &FeedKey, feed: &Arc<Feed>) {
-        let mut feeds = unpoisoned(&self.0);
+        let mut feeds = lock(&self.0);
         if feeds.get(key).is_some_and(|known| Arc::ptr_eq(known, feed)) {
             feeds.remove(key);
         }
@@ -132,7 +133,7 @@ impl Feed {
     }
 
     fn push(&self, message: &IncomingMessage) {
-        let mut ring = unpoisoned(&self.ring);
+        let mut ring = lock(&self.ring);
         let number = ring.first + ring.texts.len() as u64;
         let text = event_text(&format!("{:016x}-{number}", self.id), self.event.as_deref(), &message.body);
         ring.bytes += text.len();
@@ -205,7 +206,7 @@ impl Reader {
     /// Goes back to the event after the one with this id, if it is one of this stream; otherwise all that is kept
     /// follows.
     pub(crate) fn resume(&mut self, id: &str) -> bool {
-        let first = unpoisoned(&self.feed.ring).first;
+        let first = lock(&self.feed.ring).first;
         let number = id.split_once('-').and_then(|(feed, number)| {
             (u64::from_str_radix(feed, 16).ok()? == self.feed.id)
                 .then(|| number.parse::<u64>().ok())
@@ -239,7 +240,7 @@ impl Reader {
     }
 
     fn take(&mut self) -> Option<Bytes> {
-        let ring = unpoisoned(&self.feed.ring);
+        let ring = lock(&self.feed.ring);
         let newest = ring.first + ring.texts.len() as u64;
         if self.next >= newest {
             return None;
@@ -273,10 +274,6 @@ impl Drop for Reader {
     }
 }
 
-fn unpoisoned<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -308,7 +305,7 @@ mod tests {
 
     fn add(feed: &Feed, count: usize) {
         for _ in 0..count {
-            let mut ring = unpoisoned(&feed.ring);
+            let mut ring = lock(&feed.ring);
             let number = ring.first + ring.texts.len() as u64;
             ring.texts.push_back(Bytes::from(format!("{number};")));
             while ring.texts.len() > feed.history {

@@ -1,13 +1,14 @@
 //! Messages that were pulled and wait for their settlement.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use imori_server::InternalClient;
 
 use crate::limits::PULLED_MAX;
+use crate::lock::lock;
 
 /// The messages of all pulls, by their token.
 #[derive(Default)]
@@ -28,7 +29,7 @@ impl Pulled {
         let mut random = [0; 18];
         getrandom::fill(&mut random).ok()?;
         let token = URL_SAFE_NO_PAD.encode(random);
-        let mut pulls = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut pulls = lock(&self.0);
         if pulls.len() >= PULLED_MAX {
             return None;
         }
@@ -38,7 +39,7 @@ impl Pulled {
 
     /// Takes the message of a token, if it is the user's and has not been settled.
     pub(crate) fn take(&self, token: &str, user: Option<&[u8]>) -> Option<Pull> {
-        let mut pulls = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut pulls = lock(&self.0);
         let is_own = user.is_none_or(|user| pulls.get(token).is_some_and(|pull| pull.user == user));
         is_own.then(|| pulls.remove(token)).flatten()
     }
