@@ -14,6 +14,8 @@ pub mod delivery;
 pub mod settings;
 mod header_block;
 pub mod address;
+pub mod transform;
+pub mod subject;
 pub mod codec;
 pub mod limits;
 

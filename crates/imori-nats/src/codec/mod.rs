@@ -1,4 +1,4 @@
-//! Encodes and decodes NATS: operations of both ends, header blocks, the JSON of CONNECT and INFO,
+//! Encodes and decodes NATS: operations of both ends, header blocks, JSON, times and
 //! numbers.
 //!
 //! The codec keeps no client state and borrows rather than copies where it can.
@@ -10,5 +10,8 @@ pub mod headers;
 pub mod connect;
 pub mod info;
 pub mod error;
+pub mod json;
+pub mod time;
+pub mod duration;
 pub mod number;
 pub(crate) mod words;

@@ -1,0 +1,157 @@
+//! Subjects and filters of configurations: validity, overlap and containment, as nats-server
+//! decides them.
+
+/// Whether the subject has no empty token, no white space, and `>` only at its end.
+pub fn is_valid(subject: &str) -> bool {
+    let mut is_over = false;
+    for token in subject.split('.') {
+        if token.is_empty() || is_over || token.contains([' ', '\t', '\n', '\r', '\x0c']) {
+            return false;
+        }
+        is_over = token == ">";
+    }
+    true
+}
+
+/// Whether the subject has no wildcard.
+pub fn is_literal(subject: &str) -> bool {
+    subject.split('.').all(|token| !is_wildcard(token))
+}
+
+/// Whether a message can be published to the subject.
+pub fn is_valid_literal(subject: &str) -> bool {
+    is_valid(subject) && is_literal(subject)
+}
+
+/// Whether a stream or a consumer can have the name.
+pub fn is_valid_name(name: &str) -> bool {
+    !name.is_empty() && !name.contains([' ', '\t', '\r', '\n', '\x0c', '.', '*', '>', '\\', '/'])
+}
+
+/// Whether some literal subject matches both filters.
+pub fn do_collide(first: &str, second: &str) -> bool {
+    let (mut firsts, mut seconds) = (first.split('.'), second.split('.'));
+    loop {
+        match (firsts.next(), seconds.next()) {
+            (None, None) => return true,
+            (Some(">"), Some(_)) | (Some(_), Some(">")) => return true,
+            (Some(first), Some(second)) => {
+                if !(first == second || is_wildcard(first) || is_wildcard(second)) {
+                    return false;
+                }
+            }
+            (Some(_), None) | (None, Some(_)) => return false,
+        }
+    }
+}
+
+/// Whether every subject that matches `inner` also matches `outer`.
+pub fn is_subset(inner: &str, outer: &str) -> bool {
+    let (mut inners, mut outers) = (inner.split('.'), outer.split('.'));
+    loop {
+        match (inners.next(), outers.next()) {
+            (None, None) => return true,
+            (Some(_), Some(">")) => return true,
+            (Some(">"), Some(_)) => return false,
+            (Some("*"), Some(outer)) => {
+                if outer != "*" {
+                    return false;
+                }
+            }
+            (Some(inner), Some(outer)) => {
+                if outer != "*" && inner != outer {
+                    return false;
+                }
+            }
+            (Some(_), None) | (None, Some(_)) => return false,
+        }
+    }
+}
+
+/// Whether a filter of the first list and one of the second match a common subject. An empty list
+/// matches every subject.
+pub fn do_lists_collide<F: AsRef<str>, S: AsRef<str>>(firsts: &[F], seconds: &[S]) -> bool {
+    if firsts.is_empty() || seconds.is_empty() {
+        return true;
+    }
+    firsts.iter().any(|first| seconds.iter().any(|second| do_collide(first.as_ref(), second.as_ref())))
+}
+
+fn is_wildcard(token: &str) -> bool {
+    matches!(token, "*" | ">")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn subjects_are_checked_as_in_nats_server() {
+        for (subject, valid, literal) in [
+            ("a", true, true),
+            ("a.b", true, true),
+            ("a.*.b", true, false),
+            ("a.>", true, false),
+            (">", true, false),
+            ("a*.>b", true, true),
+            ("", false, true),
+            ("a.", false, true),
+            (".a", false, true),
+            ("a..b", false, true),
+            ("a b", false, true),
+            (" ", false, true),
+            ("a.\t", false, true),
+            (">.a", false, false),
+        ] {
+            assert_eq!(is_valid(subject), valid, "{subject:?}");
+            assert_eq!(is_literal(subject), literal, "{subject:?}");
+            assert_eq!(is_valid_literal(subject), valid && literal, "{subject:?}");
+        }
+    }
+
+    #[test]
+    fn names_have_no_blank_dot_wildcard_or_slash() {
+        for (name, expected) in [
+            ("ORDERS", true),
+            ("a-b_c", true),
+            ("é", true),
+            ("", false),
+            ("a b", false),
+            ("a.b", false),
+            ("a*", false),
+            (">", false),
+            ("a/b", false),
+            ("a\\b", false),
+        ] {
+            assert_eq!(is_valid_name(name), expected, "{name:?}");
+        }
+    }
+
+    #[test]
+    fn filters_overlap_and_contain_each_other() {
+        for (first, second, collide, subset) in [
+            ("a", "a", true, true),
+            ("a", "b", false, false),
+            ("a", "*", true, true),
+            ("*", "a", true, false),
+            ("a.b", "a.>", true, true),
+            ("a", "a.>", false, false),
+            ("a.>", "a.b", true, false),
+            ("a.*", "*.b", true, false),
+            ("a.*", "a.>", true, true),
+            ("a.>", "a.*", true, false),
+            ("*.*", "a", false, false),
+            ("a.>", ">", true, true),
+            ("a.>", "b.>", false, false),
+            ("a.*.c", "a.>", true, true),
+            ("a.b.c", "a.b", false, false),
+        ] {
+            assert_eq!(do_collide(first, second), collide, "{first} and {second}");
+            assert_eq!(do_collide(second, first), collide, "{second} and {first}");
+            assert_eq!(is_subset(first, second), subset, "{first} in {second}");
+        }
+        assert!(do_lists_collide::<_, &str>(&["a"], &[]));
+        assert!(do_lists_collide(&["a", "b"], &["c", "b"]));
+        assert!(!do_lists_collide(&["a", "b"], &["c"]));
+    }
+}
