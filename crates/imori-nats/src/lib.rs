@@ -13,6 +13,7 @@ mod protocol_error;
 pub mod delivery;
 pub mod settings;
 mod header_block;
+pub mod jetstream;
 pub mod address;
 pub mod transform;
 pub mod subject;

@@ -1,0 +1,9 @@
+//! The vocabulary of JetStream as values: requests and answers of its API, configurations with
+//! nats-server's checks, acknowledgements, headers and statuses.
+//!
+//! Nothing here knows a queue, a connection or a clock; time arrives as an argument.
+
+pub mod stream_check;
+pub mod stream_config;
+pub mod account;
+pub mod error;
