@@ -3,7 +3,10 @@
 //!
 //! Nothing here knows a queue, a connection or a clock; time arrives as an argument.
 
+pub mod consumer_check;
+pub mod consumer_config;
 pub mod stream_check;
 pub mod stream_config;
+pub mod request;
 pub mod account;
 pub mod error;
