@@ -8,14 +8,14 @@ use std::fmt;
 use crate::codec::duration::Nanos;
 use crate::jetstream::account::{AccountLimits, ServerLimits};
 use crate::jetstream::consumer_config::{
-    AckPolicy, ConsumerConfig, CreateConsumerRequest, DeliverPolicy, PriorityPolicy,
+    AckPolicy, ConsumerConfig, CreateConsumerRequest, DeliverPolicy, PriorityPolicy, is_group_name,
 };
 use crate::jetstream::error::ApiError;
 use crate::jetstream::request::ApiRequest;
 use crate::jetstream::stream_config::{Retention, StreamConfig};
 use crate::limits::{
-    ACK_PENDING_COUNT_DEFAULT, DESCRIPTION_BYTES_MAX, FILTER_COUNT_MAX, GROUP_BYTES_MAX, METADATA_BYTES_MAX,
-    NAME_BYTES_MAX, WAITING_COUNT_DEFAULT,
+    ACK_PENDING_COUNT_DEFAULT, DESCRIPTION_BYTES_MAX, FILTER_COUNT_MAX, METADATA_BYTES_MAX, NAME_BYTES_MAX,
+    WAITING_COUNT_DEFAULT,
 };
 use crate::subject::{do_collide, is_literal, is_subset, is_valid, is_valid_name};
 
@@ -529,8 +529,7 @@ fn check_priority(config: &ConsumerConfig) -> Result<(), ApiError> {
         if group.is_empty() {
             return Err(ApiError::CONSUMER_EMPTY_GROUP_NAME);
         }
-        let is_name = |byte: u8| byte.is_ascii_alphanumeric() || b"/_=-".contains(&byte);
-        if group.len() > GROUP_BYTES_MAX || !group.bytes().all(is_name) {
+        if !is_group_name(group) {
             return Err(ApiError::CONSUMER_INVALID_GROUP_NAME);
         }
     }

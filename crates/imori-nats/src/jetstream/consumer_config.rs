@@ -9,6 +9,7 @@ use crate::codec::json::{UnknownNames, decode};
 use crate::codec::time::Timestamp;
 use crate::jetstream::error::ApiError;
 use crate::jetstream::stream_config::{is_false, is_zero};
+use crate::limits::GROUP_BYTES_MAX;
 
 /// A consumer's configuration. Numbers and durations are as a client sent them until
 /// [`check`](Self::check) sets defaults.
@@ -242,6 +243,12 @@ impl PriorityPolicy {
     fn is_none(&self) -> bool {
         *self == Self::None
     }
+}
+
+/// Whether a priority group can have the name.
+pub fn is_group_name(name: &str) -> bool {
+    let is_part = |byte: u8| byte.is_ascii_alphanumeric() || b"/_=-".contains(&byte);
+    (1..=GROUP_BYTES_MAX).contains(&name.len()) && name.bytes().all(is_part)
 }
 
 #[cfg(test)]

@@ -3,6 +3,13 @@
 //!
 //! Nothing here knows a queue, a connection or a clock; time arrives as an argument.
 
+pub mod pull;
+pub mod bodies;
+pub mod status;
+pub mod ack;
+pub mod answers;
+pub mod consumer_info;
+pub mod stream_info;
 pub mod consumer_check;
 pub mod consumer_config;
 pub mod stream_check;
