@@ -4,6 +4,8 @@ use std::fmt;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
+use crate::codec::duration::Nanos;
+
 const NANOS_A_SECOND: u32 = 1_000_000_000;
 const SECONDS_A_DAY: i64 = 86_400;
 
@@ -52,7 +54,7 @@ impl Timestamp {
         i64::try_from(nanos).unwrap_or(if nanos < 0 { i64::MIN } else { i64::MAX })
     }
 
-    /// Returns the time of a date; fields beyond their range carry over into the next larger one.
+    /// Returns the time of a date. Days beyond the end of the month, and longer times of day, carry over.
     pub fn from_civil(civil: Civil) -> Self {
         let days = days_from_civil(civil.year, civil.month, civil.day);
         let second_of_day = civil.hour * 3600 + civil.minute * 60 + civil.second;
@@ -64,6 +66,28 @@ impl Timestamp {
         let (year, month, day) = civil_from_days(self.seconds.div_euclid(SECONDS_A_DAY));
         let second = u32::try_from(self.seconds.rem_euclid(SECONDS_A_DAY)).unwrap_or_default();
         Civil { year, month, day, hour: second / 3600, minute: second / 60 % 60, second: second % 60 }
+    }
+
+    /// Returns the start of the second.
+    pub fn truncated_to_second(self) -> Self {
+        Self { nanos: 0, ..self }
+    }
+
+    /// Returns the start of the nearest second; of the next one for the middle.
+    pub fn rounded_to_second(self) -> Self {
+        let is_late = self.nanos >= NANOS_A_SECOND / 2;
+        Self { seconds: self.seconds.saturating_add(i64::from(is_late)), nanos: 0 }
+    }
+
+    /// Returns the time this much later, or the last one there is.
+    pub fn saturating_add(self, span: Nanos) -> Self {
+        let (seconds, nanos) = (
+            span.0.div_euclid(i64::from(NANOS_A_SECOND)),
+            span.0.rem_euclid(i64::from(NANOS_A_SECOND)) + i64::from(self.nanos),
+        );
+        let carry = nanos / i64::from(NANOS_A_SECOND);
+        let nanos = u32::try_from(nanos % i64::from(NANOS_A_SECOND)).unwrap_or_default();
+        Self { seconds: self.seconds.saturating_add(seconds).saturating_add(carry), nanos }
     }
 
     /// Returns the day of the week, 0 for Sunday.
@@ -258,6 +282,19 @@ mod tests {
         ] {
             let read = Timestamp::parse(text).map(|time| time.to_string());
             assert_eq!(read.as_deref(), expected, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn times_are_rounded_and_moved() {
+        for (text, span, rounded, moved) in [
+            ("2026-01-02T03:04:05.4Z", 700_000_000, "2026-01-02T03:04:05Z", "2026-01-02T03:04:06.1Z"),
+            ("2026-01-02T03:04:05.5Z", -600_000_000, "2026-01-02T03:04:06Z", "2026-01-02T03:04:04.9Z"),
+            ("2026-12-31T23:59:59.9Z", 0, "2027-01-01T00:00:00Z", "2026-12-31T23:59:59.9Z"),
+        ] {
+            let time = Timestamp::parse(text).unwrap();
+            assert_eq!(time.rounded_to_second().to_string(), rounded, "{text}");
+            assert_eq!(time.saturating_add(Nanos(span)).to_string(), moved, "{text}");
         }
     }
 

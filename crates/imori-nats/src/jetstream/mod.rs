@@ -3,6 +3,9 @@
 //!
 //! Nothing here knows a queue, a connection or a clock; time arrives as an argument.
 
+pub mod publish_headers;
+pub mod batch;
+pub mod schedule;
 pub mod pull;
 pub mod bodies;
 pub mod status;
