@@ -51,7 +51,7 @@ enum Cut {
     Right,
 }
 
-/// Why a transform is not valid, in the words of nats-server.
+/// The reason why a transform is not valid, in the words of nats-server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TransformError {
     /// The source or the destination is not a subject, or only one of them ends with `>`.
@@ -60,7 +60,7 @@ pub enum TransformError {
     Destination {
         /// The token.
         token: String,
-        /// What is wrong with it.
+        /// The fault of the token.
         fault: &'static str,
     },
 }

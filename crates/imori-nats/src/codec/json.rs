@@ -9,7 +9,7 @@ use serde_json::{Error, Value};
 
 use crate::limits::API_BODY_BYTES_MAX;
 
-/// What happens to a name that a request does not have.
+/// Treatment of a field that a request does not have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum UnknownNames {
     /// The request fails, as nats-server has it for all requests that configure something.
@@ -18,7 +18,7 @@ pub enum UnknownNames {
     Ignored,
 }
 
-/// Why a body is not the request that it should be.
+/// The reason why a body is not a valid request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JsonError(String);
 

@@ -75,7 +75,7 @@ pub struct ServerLimits {
     pub max_request_batch: i64,
     /// Deliveries of one consumer without an ack.
     pub max_ack_pending: i64,
-    /// How long a stream may remember the id of a message.
+    /// Longest duplicate window of a stream.
     pub duplicate_window: Nanos,
     /// Streams and consumers may have more than one replica.
     pub is_clustered: bool,
@@ -121,7 +121,7 @@ pub struct AccountInfo {
 pub struct ApiStats {
     /// The level of the API.
     pub level: u32,
-    /// All requests.
+    /// Requests received.
     pub total: u64,
     /// Requests that were answered with an error.
     pub errors: u64,

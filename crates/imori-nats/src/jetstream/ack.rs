@@ -22,7 +22,7 @@ pub struct AckSubject<'a> {
     pub stream_sequence: u64,
     /// The sequence of the delivery.
     pub consumer_sequence: u64,
-    /// When the message was stored, in nanoseconds since 1970.
+    /// Time at which the message was stored, in nanoseconds since 1970.
     pub timestamp: u64,
     /// Messages that are to be delivered after this one.
     pub pending: u64,
@@ -68,18 +68,18 @@ impl<'a> AckSubject<'a> {
     }
 }
 
-/// What a client does with a delivery.
+/// A client's answer to a delivery.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ack<'a> {
-    /// It is done.
+    /// The message is done (`+ACK`).
     Accept,
-    /// It shall be delivered again, after a delay if one is given.
+    /// The message is to be delivered again, after a delay if one is given (`-NAK`).
     Release(Option<Nanos>),
-    /// It takes longer.
+    /// The client needs more time (`+WPI`).
     InProgress,
-    /// It is done, and the rest is a pull request.
+    /// The message is done, and the rest of the payload is a pull request (`+NXT`).
     AcceptAndPull(&'a [u8]),
-    /// It shall not be delivered again, for a reason that may be empty.
+    /// The message must not be delivered again, for a reason that may be empty (`+TERM`).
     Reject(&'a [u8]),
 }
 

@@ -63,7 +63,7 @@ impl Page {
 /// The answer to STREAM.NAMES.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct StreamNames {
-    /// Which part of the list this is.
+    /// The position of this page in the list.
     #[serde(flatten)]
     pub page: Page,
     /// The names.
@@ -73,7 +73,7 @@ pub struct StreamNames {
 /// The answer to STREAM.LIST.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct StreamList {
-    /// Which part of the list this is.
+    /// The position of this page in the list.
     #[serde(flatten)]
     pub page: Page,
     /// The streams.
@@ -89,7 +89,7 @@ pub struct StreamList {
 /// The answer to CONSUMER.NAMES.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct ConsumerNames {
-    /// Which part of the list this is.
+    /// The position of this page in the list.
     #[serde(flatten)]
     pub page: Page,
     /// The names.
@@ -99,7 +99,7 @@ pub struct ConsumerNames {
 /// The answer to CONSUMER.LIST.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct ConsumerList {
-    /// Which part of the list this is.
+    /// The position of this page in the list.
     #[serde(flatten)]
     pub page: Page,
     /// The consumers.
@@ -118,7 +118,7 @@ pub struct StreamCreated {
     /// The stream.
     #[serde(flatten)]
     pub info: StreamInfo,
-    /// It was not there before.
+    /// The request created the stream; otherwise it existed with the same configuration.
     #[serde(skip_serializing_if = "is_false")]
     pub did_create: bool,
 }
@@ -126,7 +126,7 @@ pub struct StreamCreated {
 /// The answer to STREAM.INFO.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct StreamDetails {
-    /// Which part of the subjects this has.
+    /// The position of this page in the list of subjects.
     #[serde(flatten)]
     pub page: Page,
     /// The stream.
@@ -164,7 +164,7 @@ pub struct MessageFound<'a> {
 pub struct SnapshotStarted {
     /// The configuration of the stream.
     pub config: StreamConfig,
-    /// Its state.
+    /// The state of the stream.
     pub state: StreamState,
 }
 
@@ -181,9 +181,9 @@ pub struct Paused {
     /// The consumer delivers nothing for now.
     #[serde(rename = "paused")]
     pub is_paused: bool,
-    /// Until when.
+    /// End of the pause; the zero time for none.
     pub pause_until: Timestamp,
-    /// For how long.
+    /// Remaining time of the pause.
     #[serde(skip_serializing_if = "Nanos::is_zero")]
     pub pause_remaining: Nanos,
 }
@@ -220,7 +220,7 @@ pub struct PubAck<'a> {
     /// The messages of the batch.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub count: Option<u64>,
-    /// How safe the message is, which nats-server does not tell.
+    /// Level of safety that the message has reached. An extension of Imori.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub level: Option<&'a str>,
 }

@@ -19,12 +19,12 @@ pub struct AtomicBatch<'a> {
     pub commit: Option<Commit>,
 }
 
-/// How a batch ends.
+/// The end of a batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Commit {
-    /// With this message.
+    /// This message is the last of the batch.
     WithMessage,
-    /// With the message before; this one is not stored.
+    /// The message before this one is the last; this one is not stored.
     WithoutMessage,
 }
 
@@ -57,24 +57,24 @@ pub struct FastBatch<'a> {
     pub id: &'a [u8],
     /// The number of the message, from 1.
     pub sequence: u64,
-    /// How many messages the client would like to have acknowledged at once.
+    /// Messages per acknowledgement that the client asks for.
     pub flow: u16,
     /// Messages may be missing.
     pub may_have_gaps: bool,
-    /// What the message does.
+    /// The purpose of the message.
     pub operation: FastOperation,
 }
 
-/// What a message of a fast batch does.
+/// The purpose of a message of a fast batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FastOperation {
-    /// It is the first of the batch.
+    /// Starts the batch.
     Start,
-    /// It is a further one.
+    /// Continues the batch.
     Append,
-    /// It is the last one.
+    /// Ends the batch.
     Commit(Commit),
-    /// It asks for an acknowledgement, and is not stored.
+    /// Asks for an acknowledgement, and is not stored.
     Ping,
 }
 
@@ -132,7 +132,7 @@ impl<'a> FastBatch<'a> {
     }
 }
 
-/// What the publisher of a fast batch is told before its end.
+/// A report to the publisher of a fast batch before its end.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(tag = "type")]
 pub enum BatchFlow {
@@ -141,7 +141,7 @@ pub enum BatchFlow {
     Ack {
         /// The number of the last one.
         seq: u64,
-        /// After how many messages the next acknowledgement comes.
+        /// Messages per acknowledgement from now on.
         msgs: u16,
     },
     /// Messages are missing.
@@ -155,9 +155,9 @@ pub enum BatchFlow {
     /// A message was refused.
     #[serde(rename = "err")]
     Error {
-        /// Its number.
+        /// The number of the refused message.
         seq: u64,
-        /// Why.
+        /// The reason.
         error: ApiError,
     },
 }

@@ -69,7 +69,7 @@ pub struct StreamInfoRequest {
 pub struct StreamsRequest {
     /// The index of the first stream.
     pub offset: i64,
-    /// Only streams that have such subjects; all if this is empty.
+    /// Filter of the subjects that a listed stream must have; empty for all streams.
     pub subject: String,
 }
 
@@ -87,9 +87,9 @@ pub struct ConsumersRequest {
 pub struct PurgeRequest {
     /// The first sequence to keep; 0 for none.
     pub seq: u64,
-    /// Only messages of these subjects; all if this is empty.
+    /// Filter of the messages to delete; empty for all.
     pub filter: String,
-    /// How many messages to keep.
+    /// Number of newest messages to keep.
     pub keep: u64,
 }
 
@@ -98,7 +98,7 @@ impl PurgeRequest {
     ///
     /// # Errors
     ///
-    /// As for [`optional`], and 10003 for a request that has a sequence and a number to keep.
+    /// As for [`optional`], and 10003 for a request with both a sequence and a number to keep.
     pub fn decode(body: &[u8]) -> Result<Self, ApiError> {
         let request: Self = optional(body)?;
         if request.seq > 0 && request.keep > 0 { Err(ApiError::BAD_REQUEST) } else { Ok(request) }
@@ -137,7 +137,7 @@ pub struct MessageGetRequest {
     pub up_to_seq: u64,
     /// The last time to look at.
     pub up_to_time: Option<Timestamp>,
-    /// Without the header block.
+    /// Omits the header block.
     pub no_hdr: bool,
 }
 
@@ -214,7 +214,7 @@ impl MessageGetRequest {
 pub struct SnapshotRequest {
     /// The subject to which the copy is sent.
     pub deliver_subject: String,
-    /// Without the consumers.
+    /// Omits the consumers.
     pub no_consumers: bool,
     /// Bytes of a message of the copy; 0 for the server's choice.
     pub chunk_size: i64,
@@ -254,7 +254,7 @@ pub struct RestoreRequest {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 pub struct PauseRequest {
-    /// Until when; the zero time to resume.
+    /// End of the pause; the zero time resumes the consumer.
     pub pause_until: Timestamp,
 }
 

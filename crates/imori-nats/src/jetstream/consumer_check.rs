@@ -33,7 +33,7 @@ const PRIORITY_TIMEOUT_DEFAULT: Nanos = Nanos::from_secs(120);
 /// The heartbeat of a consumer whose acks are answers to flow control.
 const FLOW_CONTROL_HEARTBEAT: Nanos = Nanos::from_secs(1);
 
-/// What a configuration is checked against.
+/// The stream and the limits that a configuration is checked against.
 #[derive(Debug, Clone, Copy)]
 pub struct ConsumerContext<'a> {
     /// The stream.

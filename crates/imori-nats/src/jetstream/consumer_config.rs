@@ -22,18 +22,18 @@ pub struct ConsumerConfig {
     /// The name.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub name: String,
-    /// A text for people.
+    /// A description for people.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub description: String,
     /// The first message to deliver.
     pub deliver_policy: DeliverPolicy,
-    /// Its sequence.
+    /// Sequence of the first message, for `by_start_sequence`.
     #[serde(skip_serializing_if = "is_zero")]
     pub opt_start_seq: u64,
-    /// Its time.
+    /// Time of the first message, for `by_start_time`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub opt_start_time: Option<Timestamp>,
-    /// Which deliveries need an ack.
+    /// The deliveries that need an ack.
     pub ack_policy: AckPolicy,
     /// Time for an ack, after which the message is delivered again.
     #[serde(skip_serializing_if = "Nanos::is_zero")]
@@ -50,7 +50,7 @@ pub struct ConsumerConfig {
     /// Several filters, instead of the one above.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub filter_subjects: Vec<String>,
-    /// How fast stored messages are delivered.
+    /// The pace at which stored messages are delivered.
     pub replay_policy: ReplayPolicy,
     /// Limit on the bits a second of a push consumer.
     #[serde(skip_serializing_if = "is_zero")]
@@ -64,7 +64,7 @@ pub struct ConsumerConfig {
     /// Limit on the deliveries without an ack; -1 for none.
     #[serde(skip_serializing_if = "is_zero")]
     pub max_ack_pending: i64,
-    /// A push consumer waits for its client to answer now and then.
+    /// A push consumer pauses until its client answers a flow control request.
     #[serde(skip_serializing_if = "is_false")]
     pub flow_control: bool,
     /// Messages are delivered without their payload.
@@ -99,7 +99,7 @@ pub struct ConsumerConfig {
     /// The consumer belongs to another stream.
     #[serde(skip_serializing_if = "is_false")]
     pub direct: bool,
-    /// That stream takes the messages as a mirror or a source.
+    /// The other stream uses the consumer for a mirror or a source.
     #[serde(skip_serializing_if = "is_false")]
     pub sourcing: bool,
     /// Names and values of the application, and of the server under `_nats.`.
@@ -111,7 +111,7 @@ pub struct ConsumerConfig {
     /// The groups that pull requests can name.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub priority_groups: Vec<String>,
-    /// Which of them get messages.
+    /// The rule by which pull requests of a group get messages.
     #[serde(skip_serializing_if = "PriorityPolicy::is_none")]
     pub priority_policy: PriorityPolicy,
     /// Time without a pull request after which a client loses its pin.
@@ -126,7 +126,7 @@ impl ConsumerConfig {
         self.filter_subjects.iter().chain(single).map(String::as_str)
     }
 
-    /// Whether messages are pulled, and not pushed.
+    /// Whether clients pull the messages.
     pub fn is_pull(&self) -> bool {
         self.deliver_subject.is_empty()
     }
@@ -145,7 +145,7 @@ pub struct CreateConsumerRequest {
     pub stream_name: String,
     /// The configuration.
     pub config: ConsumerConfig,
-    /// Whether the consumer may, or has to, be there.
+    /// Whether the consumer may or must exist.
     pub action: ConsumerAction,
     /// Defaults that would change what the client asked for are errors.
     #[serde(rename = "pedantic", skip_serializing_if = "is_false")]
@@ -166,14 +166,14 @@ impl CreateConsumerRequest {
 /// Whether a consumer may, or has to, be there.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ConsumerAction {
-    /// Either.
+    /// Creates the consumer, or updates it if it exists.
     #[default]
     #[serde(rename = "")]
     CreateOrUpdate,
-    /// It has to be there.
+    /// Fails unless the consumer exists.
     #[serde(rename = "update")]
     Update,
-    /// It is there only with the same configuration.
+    /// Fails if the consumer exists with another configuration.
     #[serde(rename = "create")]
     Create,
 }
@@ -190,7 +190,7 @@ pub enum DeliverPolicy {
     Last,
     /// The next to be stored.
     New,
-    /// The one of a sequence, or the next.
+    /// The message with a sequence, or the next one after it.
     ByStartSequence,
     /// The first that is not older than a time.
     ByStartTime,
@@ -198,44 +198,44 @@ pub enum DeliverPolicy {
     LastPerSubject,
 }
 
-/// Which deliveries need an ack.
+/// The deliveries that need an ack.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AckPolicy {
-    /// None.
+    /// No delivery needs an ack.
     #[default]
     None,
-    /// All; an ack covers the deliveries before it.
+    /// Every delivery needs an ack, and an ack covers the deliveries before it.
     All,
-    /// Each.
+    /// Every delivery needs an ack of its own.
     Explicit,
-    /// All; an answer to flow control covers the deliveries before it.
+    /// Every delivery needs an ack: an answer to flow control covers the deliveries before it.
     FlowControl,
 }
 
-/// How fast stored messages are delivered.
+/// The pace at which stored messages are delivered.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ReplayPolicy {
-    /// As fast as the client takes them.
+    /// As fast as the client reads.
     #[default]
     Instant,
-    /// As fast as they were stored.
+    /// At the pace at which they were stored.
     Original,
 }
 
-/// Which pull requests get messages.
+/// The rule by which pull requests get messages.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PriorityPolicy {
-    /// All.
+    /// Every request gets messages.
     #[default]
     None,
-    /// Those whose threshold of pending messages is reached.
+    /// Requests whose threshold of pending messages is reached get messages.
     Overflow,
-    /// Those of one client, until it is gone.
+    /// Requests of one client get messages, until that client is gone.
     PinnedClient,
-    /// Those of the lowest number first.
+    /// Requests with the lowest priority number get messages first.
     Prioritized,
 }
 

@@ -14,7 +14,7 @@ pub struct ConsumerInfo {
     pub stream_name: String,
     /// The consumer.
     pub name: String,
-    /// When it was created.
+    /// Time of creation.
     pub created: Timestamp,
     /// The configuration.
     pub config: ConsumerConfig,
@@ -36,10 +36,10 @@ pub struct ConsumerInfo {
     /// The consumer delivers nothing for now.
     #[serde(skip_serializing_if = "is_false")]
     pub paused: bool,
-    /// For how long.
+    /// Remaining time of the pause.
     #[serde(skip_serializing_if = "Nanos::is_zero")]
     pub pause_remaining: Nanos,
-    /// When this was read.
+    /// Time at which this was read.
     pub ts: Timestamp,
     /// The priority groups.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -53,7 +53,7 @@ pub struct SequenceInfo {
     pub consumer_seq: u64,
     /// The sequence of the message.
     pub stream_seq: u64,
-    /// When it moved last.
+    /// Time of the last change.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_active: Option<Timestamp>,
 }
@@ -66,6 +66,6 @@ pub struct PriorityGroupState {
     /// The pin of the client that gets its messages.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub pinned_client_id: String,
-    /// Since when.
+    /// Time at which the client got the pin.
     pub pinned_ts: Timestamp,
 }

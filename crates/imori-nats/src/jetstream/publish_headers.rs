@@ -29,13 +29,13 @@ pub struct PublishHeaders<'a> {
     pub expected_last_subject: Option<&'a [u8]>,
     /// The earlier messages that this one replaces.
     pub rollup: Option<Rollup>,
-    /// How long the message stays.
+    /// Time to live of the message.
     pub ttl: Option<Ttl>,
-    /// What to add to a counter: an integer of any length, with or without a sign.
+    /// Increment of a counter: an integer of any length, with or without a sign.
     pub increment: Option<&'a str>,
     /// The place in an atomic batch.
     pub batch: Option<AtomicBatch<'a>>,
-    /// When and where the message is published again.
+    /// Schedule on which the message is published again.
     pub schedule: Option<ScheduledPublish<'a>>,
     /// The subject of the schedule that this message ends.
     pub ended_schedule: Option<&'a str>,
@@ -44,31 +44,31 @@ pub struct PublishHeaders<'a> {
 /// The earlier messages that a message replaces.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Rollup {
-    /// Those of its subject.
+    /// Earlier messages of the same subject.
     Subject,
-    /// All of the stream.
+    /// All earlier messages of the stream.
     All,
 }
 
-/// How long a message stays.
+/// Time to live of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ttl {
-    /// This many seconds, whatever the limit of the stream is.
+    /// A number of seconds, which overrides the stream's limit.
     Seconds(u64),
     /// For ever, whatever the limit of the stream is.
     Never,
 }
 
-/// When and where a message is published again.
+/// A message that the stream publishes on a schedule.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ScheduledPublish<'a> {
-    /// When.
+    /// The schedule.
     pub schedule: Schedule,
-    /// To which subject.
+    /// The subject to publish to.
     pub target: &'a str,
-    /// With the last message of this subject, instead of itself.
+    /// The subject whose last message is published instead of this one.
     pub source: Option<&'a str>,
-    /// How long the published message stays.
+    /// Time to live of the published message.
     pub ttl: Option<Ttl>,
     /// The published message replaces those of its subject.
     pub is_rollup: bool,

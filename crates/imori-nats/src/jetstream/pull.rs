@@ -16,15 +16,15 @@ pub struct PullRequest {
     pub max_bytes: u64,
     /// The request does not wait for messages, unless it expires.
     pub no_wait: bool,
-    /// How long the request waits; 0 for as long as its subscriber is there.
+    /// Time to wait for messages; 0 to wait while the subscriber exists.
     pub expires: Nanos,
     /// Silence after which the client wants a heartbeat; 0 for none.
     pub idle_heartbeat: Nanos,
-    /// Under which conditions the request gets messages; `None` if it is not in JSON.
+    /// Conditions for getting messages; `None` if the body is not JSON.
     pub priority: Option<Priority>,
 }
 
-/// Under which conditions a pull request gets messages.
+/// Conditions under which a pull request gets messages.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Priority {
     /// The priority group.

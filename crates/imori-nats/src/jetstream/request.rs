@@ -14,7 +14,7 @@ pub enum ApiRequest<'a> {
     StreamList,
     /// A request about one stream.
     Stream {
-        /// What is asked.
+        /// The operation.
         verb: StreamVerb,
         /// The stream.
         stream: &'a str,
@@ -37,7 +37,7 @@ pub enum ApiRequest<'a> {
     },
     /// A request about one consumer.
     Consumer {
-        /// What is asked.
+        /// The operation.
         verb: ConsumerVerb,
         /// The stream.
         stream: &'a str,
@@ -56,11 +56,11 @@ pub enum ApiRequest<'a> {
         /// The subject.
         subject: &'a str,
     },
-    /// A request of operators, which no client gets an answer to.
+    /// A request of the system account; other clients get no answer.
     System(SystemVerb),
 }
 
-/// What is asked of one stream.
+/// An operation on one stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StreamVerb {
     /// Creates it.
@@ -95,7 +95,7 @@ pub enum StreamVerb {
     ConsumerList,
 }
 
-/// What is asked of one consumer.
+/// An operation on one consumer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ConsumerVerb {
     /// Reads its configuration and state.
@@ -114,7 +114,7 @@ pub enum ConsumerVerb {
     LeaderStepDown,
 }
 
-/// A request of operators.
+/// An operation of the system account.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SystemVerb {
     /// Elects another leader of the cluster.

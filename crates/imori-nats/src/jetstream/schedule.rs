@@ -9,14 +9,14 @@ const YEARS_MAX: i64 = 5;
 /// The shortest interval, as in nats-server.
 const INTERVAL_MIN: Nanos = Nanos::from_secs(1);
 
-/// When a message is published.
+/// The times at which a message is published.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Schedule {
-    /// Once, at a time.
+    /// Once, at a fixed time.
     At(Timestamp),
-    /// Again and again, after an interval.
+    /// Repeatedly, at an interval.
     Every(Nanos),
-    /// Whenever the time matches a pattern, in UTC.
+    /// At every time that matches a pattern, in UTC.
     Cron(Cron),
 }
 

@@ -52,7 +52,7 @@ pub enum Status<'a> {
     DirectBadRequest,
     /// A pull request was made to a push consumer.
     PushBased,
-    /// As many pull requests wait as may.
+    /// The consumer already has its maximum of waiting pull requests.
     ExceededMaxWaiting,
     /// A pull request is for more messages than the consumer allows.
     ExceededMaxRequestBatch(i64),
@@ -82,7 +82,7 @@ pub enum Status<'a> {
     TooManyRequests,
 }
 
-/// What a pull request did not get.
+/// The part of a pull request that was not delivered.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Remainder {
     /// Messages.

@@ -20,7 +20,7 @@ use crate::limits::{
 use crate::subject::{do_collide, is_subset, is_valid, is_valid_literal, is_valid_name};
 use crate::transform::Transform;
 
-/// How long a stream remembers the id of a message, unless it says otherwise.
+/// Duplicate window of a stream that does not set one.
 const DUPLICATE_WINDOW_DEFAULT: Nanos = Nanos::from_secs(120);
 
 /// The shortest age and the shortest window.
@@ -29,7 +29,7 @@ const SPAN_MIN: Nanos = Nanos::from_millis(100);
 /// The prefix of the API's subjects.
 const API_PREFIX: &str = "$JS.API";
 
-/// What a configuration is checked against.
+/// The limits and the other streams that a configuration is checked against.
 #[derive(Clone, Copy)]
 pub struct StreamContext<'a> {
     /// The limits of the account.
@@ -558,7 +558,7 @@ fn api_of(source: &StreamSource) -> Option<&str> {
     source.external.as_ref().map(|external| external.api.as_str())
 }
 
-/// What two sources of a stream may not have in common.
+/// The properties that must differ between two sources of a stream.
 type SourceIdentity<'a> = (&'a str, Option<&'a str>, Option<&'a str>, Vec<(&'a str, &'a str)>);
 
 fn identity(source: &StreamSource) -> SourceIdentity<'_> {

@@ -16,13 +16,13 @@ use crate::jetstream::error::ApiError;
 pub struct StreamConfig {
     /// The name, without dots and wildcards.
     pub name: String,
-    /// A text for people.
+    /// A description for people.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub description: String,
     /// The filters of the subjects that the stream stores; by default its name.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub subjects: Vec<String>,
-    /// When a message leaves the stream.
+    /// Rule by which messages leave the stream.
     pub retention: Retention,
     /// Limit on the consumers.
     pub max_consumers: i64,
@@ -37,7 +37,7 @@ pub struct StreamConfig {
     /// Limit on the bytes of headers and payload of one message.
     #[serde(skip_serializing_if = "is_zero")]
     pub max_msg_size: i32,
-    /// Which message gives way at a limit.
+    /// The message that gives way at a limit.
     pub discard: Discard,
     /// Where messages are stored.
     pub storage: Storage,
@@ -46,7 +46,7 @@ pub struct StreamConfig {
     /// Publishes are not acknowledged.
     #[serde(skip_serializing_if = "is_false")]
     pub no_ack: bool,
-    /// How long the id of a message is remembered; 0 for not at all.
+    /// Time for which message ids are remembered; 0 to forget them at once.
     #[serde(skip_serializing_if = "Nanos::is_zero")]
     pub duplicate_window: Nanos,
     /// Servers on which the stream may be.
@@ -58,7 +58,7 @@ pub struct StreamConfig {
     /// The streams whose messages this one also stores.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub sources: Vec<StreamSource>,
-    /// How stored messages are compressed.
+    /// Compression of stored messages.
     pub compression: Compression,
     /// The sequence of the first message; 0 for 1.
     #[serde(skip_serializing_if = "is_zero")]
@@ -73,7 +73,7 @@ pub struct StreamConfig {
     pub allow_direct: bool,
     /// The mirror answers such reads of its origin too.
     pub mirror_direct: bool,
-    /// With `discard` `new`, the limit of messages of one subject refuses new ones too.
+    /// Applies `discard` `new` to the limit of messages per subject too.
     #[serde(skip_serializing_if = "is_false")]
     pub discard_new_per_subject: bool,
     /// No message enters or leaves the stream any more.
@@ -88,7 +88,8 @@ pub struct StreamConfig {
     pub consumer_limits: StreamConsumerLimits,
     /// A message may have a time to live of its own.
     pub allow_msg_ttl: bool,
-    /// How long a marker stays after the last message of a subject expired; 0 for no marker.
+    /// Time to live of the marker that replaces the last expired message of a subject; 0 for no
+    /// marker.
     #[serde(skip_serializing_if = "Nanos::is_zero")]
     pub subject_delete_marker_ttl: Nanos,
     /// Messages are increments of counters.
@@ -97,10 +98,10 @@ pub struct StreamConfig {
     /// Several messages can be published at once, all or none.
     #[serde(skip_serializing_if = "is_false")]
     pub allow_atomic: bool,
-    /// A message may say when it is published.
+    /// A message may have a schedule on which it is published again.
     #[serde(skip_serializing_if = "is_false")]
     pub allow_msg_schedules: bool,
-    /// When a publish is acknowledged.
+    /// The point at which a publish is acknowledged.
     #[serde(skip_serializing_if = "PersistMode::is_default")]
     pub persist_mode: PersistMode,
     /// Many messages can be published with few acknowledgements.
@@ -140,27 +141,27 @@ impl StreamConfigRequest {
     }
 }
 
-/// When a message leaves a stream.
+/// Rule by which messages leave a stream.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Retention {
-    /// At a limit.
+    /// Messages leave at a limit.
     #[default]
     Limits,
-    /// Also when all consumers acknowledged it.
+    /// Messages also leave when all consumers have acknowledged them.
     Interest,
-    /// Also when one consumer acknowledged it.
+    /// Messages also leave when one consumer has acknowledged them.
     WorkQueue,
 }
 
-/// Which message gives way at a limit.
+/// The message that gives way at a limit.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Discard {
     /// The oldest.
     #[default]
     Old,
-    /// The one that is published.
+    /// The message being published.
     New,
 }
 
@@ -186,26 +187,26 @@ pub enum Storage {
     Memory,
 }
 
-/// How stored messages are compressed.
+/// Compression of stored messages.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Compression {
-    /// Not at all.
+    /// No compression.
     #[default]
     None,
-    /// With S2.
+    /// The S2 format.
     S2,
 }
 
-/// When a publish is acknowledged.
+/// The point at which a publish is acknowledged.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum PersistMode {
-    /// When the message is stored.
+    /// After the message is written.
     #[default]
     #[serde(alias = "")]
     Default,
-    /// When it is taken.
+    /// Before the message is written.
     Async,
 }
 
@@ -248,7 +249,7 @@ pub struct StreamSource {
     /// Filters of the messages to take, and the subjects that they get.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub subject_transforms: Vec<SubjectTransform>,
-    /// How to reach the stream in another account or domain.
+    /// Route to the stream in another account or domain.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub external: Option<ExternalStream>,
     /// A durable consumer of the stream to use.
@@ -256,7 +257,7 @@ pub struct StreamSource {
     pub consumer: Option<ConsumerSource>,
 }
 
-/// How to reach a stream in another account or domain.
+/// Route to a stream in another account or domain.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ExternalStream {
@@ -284,7 +285,7 @@ pub struct ConsumerSource {
 pub struct SubjectTransform {
     /// The filter of the subjects to change; empty for all.
     pub src: String,
-    /// What they become; empty for no change.
+    /// The new subject; empty for no change.
     pub dest: String,
 }
 
@@ -297,7 +298,7 @@ pub struct Republish {
     pub src: String,
     /// The subject that they get.
     pub dest: String,
-    /// Without the payload.
+    /// Omits the payload.
     #[serde(skip_serializing_if = "is_false")]
     pub headers_only: bool,
 }
@@ -306,7 +307,7 @@ pub struct Republish {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct StreamConsumerLimits {
-    /// How long a consumer may be without a client; 0 for no limit.
+    /// Time that a consumer may be without a client; 0 for no limit.
     #[serde(skip_serializing_if = "Nanos::is_zero")]
     pub inactive_threshold: Nanos,
     /// Deliveries without an ack; 0 for no limit.

@@ -15,7 +15,7 @@ use crate::jetstream::stream_config::{ExternalStream, StreamConfig, SubjectTrans
 pub struct StreamInfo {
     /// The configuration.
     pub config: StreamConfig,
-    /// When it was created.
+    /// Time of creation.
     pub created: Timestamp,
     /// The state.
     pub state: StreamState,
@@ -31,7 +31,7 @@ pub struct StreamInfo {
     /// The streams whose messages it takes.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub sources: Vec<StreamSourceInfo>,
-    /// When this was read.
+    /// Time at which this was read.
     pub ts: Timestamp,
 }
 
@@ -60,7 +60,7 @@ pub struct StreamState {
     /// Sequences between the first and the last without a message.
     #[serde(skip_serializing_if = "is_zero")]
     pub num_deleted: u64,
-    /// These sequences, if the request is for them.
+    /// Sequences without a message, if the request asks for them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub deleted: Vec<u64>,
     /// Messages that the store lost.
@@ -74,9 +74,9 @@ pub struct StreamState {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct LostMessages {
-    /// Their sequences.
+    /// Sequences of the messages.
     pub msgs: Vec<u64>,
-    /// Their bytes.
+    /// Bytes of the messages.
     pub bytes: u64,
 }
 
@@ -91,19 +91,19 @@ pub struct ClusterInfo {
     pub leader: String,
 }
 
-/// How far a mirror or a source is.
+/// Progress of a mirror or a source.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct StreamSourceInfo {
     /// The name of the other stream.
     pub name: String,
-    /// How to reach it in another account or domain.
+    /// Route to the stream in another account or domain.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub external: Option<ExternalStream>,
     /// Messages that are not taken so far.
     pub lag: u64,
     /// Nanoseconds since it was last heard of; -1 for never.
     pub active: i64,
-    /// Why no messages are taken.
+    /// The reason why no messages arrive.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<ApiError>,
     /// The filter of the messages to take.
@@ -127,7 +127,7 @@ pub struct StoredMessage<'a> {
     /// The payload.
     #[serde(skip_serializing_if = "<[u8]>::is_empty", serialize_with = "in_base64")]
     pub data: &'a [u8],
-    /// When it was stored.
+    /// Time at which the message was stored.
     pub time: Timestamp,
 }
 
