@@ -5,6 +5,8 @@
 
 use memchr::memchr;
 
+use crate::codec::number::push_u64;
+
 /// The first line of a header block.
 pub const VERSION_LINE: &[u8] = b"NATS/1.0\r\n";
 
@@ -74,6 +76,14 @@ pub fn push_header(out: &mut Vec<u8>, name: &[u8], value: &[u8]) -> bool {
     out.extend_from_slice(value);
     out.extend_from_slice(b"\r\n");
     true
+}
+
+/// Appends a header whose value is a number. The name must be one that every client can read.
+pub(crate) fn push_number_header(out: &mut Vec<u8>, name: &str, number: u64) {
+    out.extend_from_slice(name.as_bytes());
+    out.extend_from_slice(b": ");
+    push_u64(out, number);
+    out.extend_from_slice(b"\r\n");
 }
 
 fn trimmed(value: &[u8]) -> &[u8] {

@@ -4,7 +4,7 @@
 use std::borrow::Cow;
 
 use crate::codec::duration::Nanos;
-use crate::codec::headers::{BLOCK_END, push_header};
+use crate::codec::headers::{BLOCK_END, push_header, push_number_header};
 use crate::codec::number::push_u64;
 
 /// A status without a payload.
@@ -171,17 +171,17 @@ impl Status<'_> {
         out.extend_from_slice(BLOCK_END);
         match self {
             Self::IdleHeartbeat { consumer_sequence, stream_sequence, stalled } => {
-                push_number(out, "Nats-Last-Consumer", *consumer_sequence);
-                push_number(out, "Nats-Last-Stream", *stream_sequence);
+                push_number_header(out, "Nats-Last-Consumer", *consumer_sequence);
+                push_number_header(out, "Nats-Last-Stream", *stream_sequence);
                 if let Some(stalled) = stalled {
                     push_header(out, b"Nats-Consumer-Stalled", stalled.as_bytes());
                 }
             }
             Self::EndOfBatch { pending, last_sequence, up_to_sequence } => {
-                push_number(out, "Nats-Num-Pending", *pending);
-                push_number(out, "Nats-Last-Sequence", *last_sequence);
+                push_number_header(out, "Nats-Num-Pending", *pending);
+                push_number_header(out, "Nats-Last-Sequence", *last_sequence);
                 if let Some(sequence) = up_to_sequence {
-                    push_number(out, "Nats-UpTo-Sequence", *sequence);
+                    push_number_header(out, "Nats-UpTo-Sequence", *sequence);
                 }
             }
             Self::RequestTimeout(remainder)
@@ -190,20 +190,13 @@ impl Status<'_> {
             | Self::BatchCompleted(remainder)
             | Self::ServerShutdown(remainder)
             | Self::WrongPinId(remainder) => {
-                push_number(out, "Nats-Pending-Messages", remainder.messages);
-                push_number(out, "Nats-Pending-Bytes", remainder.bytes);
+                push_number_header(out, "Nats-Pending-Messages", remainder.messages);
+                push_number_header(out, "Nats-Pending-Bytes", remainder.bytes);
             }
             _ => {}
         }
         out.extend_from_slice(BLOCK_END);
     }
-}
-
-fn push_number(out: &mut Vec<u8>, name: &str, number: u64) {
-    out.extend_from_slice(name.as_bytes());
-    out.extend_from_slice(b": ");
-    push_u64(out, number);
-    out.extend_from_slice(b"\r\n");
 }
 
 #[cfg(test)]
