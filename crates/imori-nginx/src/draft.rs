@@ -46,8 +46,6 @@ pub(super) enum Matcher {
 pub(super) enum Action {
     /// A script answers.
     Content(Script),
-    /// The script file that the path names answers.
-    Handler(Script),
     /// An upstream server answers.
     Proxy { to: String, timeout_ms: Option<u64>, headers: Vec<(String, String)> },
     /// Files answer.

@@ -165,7 +165,8 @@ impl Place<'_, '_> {
         })
     }
 
-    /// What answers: `return` before `proxy_pass` before a script before files, as in nginx.
+    /// What answers: `return` before `proxy_pass` before a script before files, as in nginx. Code comes before the file
+    /// of `mruby_add_handler`, and that before the one of `mruby_content_handler`.
     fn action(
         &self,
         upstreams: &Upstreams,
@@ -185,10 +186,21 @@ impl Place<'_, '_> {
             let headers = proxy::headers(&self.level.proxy_headers, &self.names, notes, problems);
             return Some(Action::Proxy { to: target.to, timeout_ms: self.level.timeout_ms, headers });
         }
-        if let Some(handler) = self.level.handler {
-            return self.handler(handler, problems);
+        let script = self.level.scripts.get(&Phase::Content);
+        match (self.level.handler, script.filter(|script| matches!(script.source, Source::Code(_)))) {
+            (Some(handler), None) => return self.handler(handler, problems),
+            // ngx_mruby 2.6, ngx_http_mruby_content_handler: the code is asked before the file of the path.
+            (Some(handler), Some(code)) => problems.add(
+                handler,
+                format!(
+                    "the content script of line {} answers first, and nginx runs the file only if that script declines; \
+                     the file is left out here, so join the two",
+                    code.line
+                ),
+            ),
+            (None, _) => {}
         }
-        if let Some(script) = self.level.scripts.get(&Phase::Content) {
+        if let Some(script) = script {
             return Some(Action::Content(script.clone()));
         }
         if let Some(root) = self.level.root {
@@ -212,24 +224,28 @@ impl Place<'_, '_> {
 
     /// Tells about settings that this action has no use for.
     fn unused(&self, action: &Action, notes: &mut Vec<Note>, problems: &mut Problems) {
-        let is_content = matches!(action, Action::Content(_) | Action::Handler(_));
+        let respond = self.own.respond.map(|_| "return");
+        let first = respond.or(self.own.proxy_pass.map(|_| "proxy_pass"));
+        let unreached =
+            |answers: &str| format!("it is never reached, here and in nginx: `{answers}` answers first");
+        if let (Some(proxy_pass), Some(answers)) = (self.own.proxy_pass, respond) {
+            notes.push(Note::new(proxy_pass, &unreached(answers)));
+        }
+        let is_own =
+            |directive: &Directive| self.directive.block().iter().any(|own| std::ptr::eq(own, directive));
+        let handler = self.level.handler;
+        if let (Some(handler), Some(answers)) = (handler.filter(|handler| is_own(handler)), first) {
+            notes.push(Note::new(handler, &unreached(answers)));
+        }
         if let Some(script) = self.level.scripts.get(&Phase::Content)
             && self.own.phases.contains(&Phase::Content)
-            && !is_content
         {
-            let answers = if self.own.respond.is_some() { "return" } else { "proxy_pass" };
-            notes.push(Note {
+            let is_file = matches!(script.source, Source::File(_));
+            let answers = first.or(handler.filter(|_| is_file).map(|_| "mruby_add_handler"));
+            notes.extend(answers.map(|answers| Note {
                 line: script.line,
                 text: format!("the content script never runs, here and in nginx: `{answers}` answers first"),
-            });
-        }
-        if let Some(proxy_pass) = self.own.proxy_pass
-            && self.own.respond.is_some()
-        {
-            notes.push(Note::new(
-                proxy_pass,
-                "it is never reached, here and in nginx: `return` answers first",
-            ));
+            }));
         }
         let is_return = matches!(action, Action::Return { .. });
         if let Some(default_type) = self.level.default_type
@@ -360,7 +376,7 @@ impl Place<'_, '_> {
             "alias" => folder,
             _ => format!("{}{path}", folder.trim_end_matches('/')),
         };
-        Some(Action::Handler(Script { source: Source::File(file), line: directive.line }))
+        Some(Action::Content(Script { source: Source::File(file), line: directive.line }))
     }
 
     fn files(&self, root: &Directive, problems: &mut Problems) -> Option<Action> {

@@ -81,7 +81,6 @@ impl Text {
         }
         match &route.action {
             Action::Content(script) => self.pair("content", &script_value(script)),
-            Action::Handler(script) => self.pair("handler", &script_value(script)),
             Action::Proxy { .. } | Action::Files { .. } | Action::Return { .. } => {}
         }
         for (variable, script) in &route.sets {
@@ -97,7 +96,7 @@ impl Text {
 
     fn action(&mut self, action: &Action) {
         match action {
-            Action::Content(_) | Action::Handler(_) => {}
+            Action::Content(_) => {}
             Action::Proxy { to, timeout_ms, headers } => {
                 self.line("[route.proxy]");
                 self.pair("to", &quoted(to));

@@ -323,7 +323,6 @@ impl<'a> Compiler<'a> {
 
     /// The one action of a route.
     fn action(&mut self, entry: &RouteEntry) -> Option<Action> {
-        let is_script = entry.content.is_some() || entry.handler.is_some();
         let given = [
             ("publish", entry.publish.is_some()),
             ("rpc", entry.rpc.is_some()),
@@ -333,11 +332,17 @@ impl<'a> Compiler<'a> {
             ("proxy", entry.proxy.is_some()),
             ("files", entry.files.is_some()),
             ("return", entry.respond.is_some()),
-            ("content", is_script),
+            ("content", entry.content.is_some()),
         ];
-        if given.iter().filter(|(_, is_given)| *is_given).count() != 1 {
+        let own: Vec<_> =
+            given.iter().filter(|(_, is_given)| *is_given).map(|(name, _)| format!("`{name}`")).collect();
+        if own.len() != 1 {
             let names = given.map(|(name, _)| format!("`{name}`")).join(", ");
-            self.fault("action", &format!("a route has exactly one action of {names}"));
+            let message = match own.is_empty() {
+                true => format!("a route has exactly one action of {names}"),
+                false => format!("a route has exactly one action; keep one of {}", own.join(", ")),
+            };
+            self.fault("action", &message);
             return None;
         }
         if let Some(publish) = &entry.publish {
@@ -372,8 +377,7 @@ impl<'a> Compiler<'a> {
         if let Some(respond) = &entry.respond {
             return self.respond(respond);
         }
-        let script = entry.content.clone().or_else(|| entry.handler.clone());
-        self.script("content", script).map(Action::Script)
+        self.script("content", entry.content.clone()).map(Action::Script)
     }
 
     fn publish(&mut self, entry: &PublishEntry) -> Option<Action> {

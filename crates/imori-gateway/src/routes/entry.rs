@@ -108,7 +108,6 @@ pub(super) struct RouteEntry {
     pub(super) rewrite: Option<ScriptEntry>,
     pub(super) access: Option<ScriptEntry>,
     pub(super) content: Option<ScriptEntry>,
-    pub(super) handler: Option<ScriptEntry>,
     pub(super) header_filter: Option<ScriptEntry>,
     pub(super) body_filter: Option<ScriptEntry>,
     pub(super) log: Option<ScriptEntry>,

@@ -147,6 +147,16 @@ path = '/d/{x}'
 publish = { topic = 'o.{y}' }
 
 [other]
+
+[[route]]
+path = '/e'
+content = { code = '1' }
+handler = { code = '2' }
+
+[[route]]
+path = '/f'
+content = { code = '1' }
+return = { status = 200 }
 ";
         let found = faults(text);
         for (line, part) in [
@@ -157,6 +167,8 @@ publish = { topic = 'o.{y}' }
             (12, "exactly one of"),
             (16, "`{y}`"),
             (20, "there is no `other`"),
+            (25, "unknown field `handler`"),
+            (27, "keep one of `return`, `content`"),
         ] {
             let start = format!("routes.toml:{line}: ");
             assert!(
