@@ -8,12 +8,13 @@ use std::sync::Arc;
 
 use http::header::HOST;
 use http::request::Parts;
+use http::uri::Authority;
 use http::{Uri, Version};
 use imori_server::http::RequestOrigin;
 use percent_encoding::{AsciiSet, CONTROLS, percent_decode_str, utf8_percent_encode};
 
 use crate::exchange::{Connection, Exchange, Request, Tls};
-use crate::routes::{Action, Lookup, Route};
+use crate::routes::{Action, BuiltIn, Lookup, Route};
 
 /// What a path has to encode.
 pub(crate) const PATH: &AsciiSet = &CONTROLS
@@ -44,7 +45,7 @@ pub(crate) struct Place {
 
 impl Place {
     /// The exchange of a request on this connection.
-    pub(crate) fn exchange(&self, parts: Parts, target: &Target, is_sub_request: bool) -> Exchange {
+    pub(crate) fn exchange(&self, parts: Parts, target: Target, is_sub_request: bool) -> Exchange {
         if !is_sub_request {
             self.requests.set(self.requests.get() + 1);
         }
@@ -57,7 +58,7 @@ impl Place {
         };
         let request = Request {
             method: parts.method,
-            path: target.path.clone(),
+            path: target.path,
             query: parts.uri.query().map(str::to_owned),
             raw_uri: parts.uri.path_and_query().map_or("/", |path| path.as_str()).to_owned(),
             version: parts.version,
@@ -65,6 +66,7 @@ impl Place {
             ..Request::default()
         };
         let mut exchange = Exchange::new(request, connection);
+        exchange.host = target.host;
         exchange.is_sub_request = is_sub_request;
         if let Some(tls) = &self.tls {
             exchange.tls.replace(tls.clone());
@@ -86,15 +88,13 @@ impl Facts {
     pub(crate) fn new(
         place: &Rc<Place>,
         exchange: &Rc<Exchange>,
-        target: &Target,
         route: Arc<Route>,
         parameters: Vec<(String, String)>,
     ) -> Facts {
         let facts = Facts { place: Rc::clone(place), exchange: Rc::clone(exchange), route };
         exchange.parameters.replace(parameters);
-        let name = facts.route.hosts.first().unwrap_or(&target.host);
-        exchange.server_name.replace(name.clone());
-        if let Action::Files(files) = &facts.route.action {
+        exchange.server_name.replace(facts.route.hosts.first().cloned());
+        if let Action::BuiltIn(BuiltIn::Files(files)) = &facts.route.action {
             exchange.document_root.replace(files.root.display().to_string());
         }
         for (name, template) in &facts.route.variables {
@@ -141,6 +141,9 @@ impl Lookup for Facts {
 /// What a request asks for, as a route is looked for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Target {
+    /// The host with its port, as the client wrote it; `None` if it names none.
+    pub(crate) authority: Option<Authority>,
+    /// The host without its port, in lower case.
     pub(crate) host: String,
     pub(crate) path: String,
 }
@@ -149,7 +152,7 @@ impl Target {
     /// The target of a request. The error says what is wrong with it.
     pub(crate) fn of(parts: &Parts) -> Result<Target, &'static str> {
         let mut hosts = parts.headers.get_all(HOST).iter();
-        let host = match (parts.uri.authority(), hosts.next(), hosts.next()) {
+        let authority = match (parts.uri.authority(), hosts.next(), hosts.next()) {
             (_, _, Some(_)) => return Err("a request names its host once"),
             (Some(authority), _, None) if authority.as_str().contains('@') => {
                 return Err("the URL of a request has no user");
@@ -161,22 +164,17 @@ impl Target {
             {
                 return Err("`Host` and `:authority` differ");
             }
-            (Some(authority), _, None) => authority.host(),
+            (Some(authority), _, None) => Some(authority.clone()),
             (None, Some(value), None) => {
-                let value = value.to_str().map_err(|_| "`Host` is no name of a host")?;
-                let authority = value.parse::<http::uri::Authority>();
-                let is_plain = authority.as_ref().is_ok_and(|authority| !authority.as_str().contains('@'));
-                return match authority.ok().filter(|_| is_plain) {
-                    Some(authority) => {
-                        Ok(Target { host: authority.host().to_ascii_lowercase(), path: path_of(&parts.uri)? })
-                    }
-                    None => Err("`Host` is no name of a host"),
-                };
+                let authority = Authority::try_from(value.as_bytes()).ok();
+                let authority = authority.filter(|authority| !authority.as_str().contains('@'));
+                Some(authority.ok_or("`Host` is no name of a host")?)
             }
-            (None, None, None) if parts.version < Version::HTTP_11 => "",
+            (None, None, None) if parts.version < Version::HTTP_11 => None,
             (None, None, None) => return Err("a request names its host; add `Host`"),
         };
-        Ok(Target { host: host.to_ascii_lowercase(), path: path_of(&parts.uri)? })
+        let host = authority.as_ref().map_or("", Authority::host).to_ascii_lowercase();
+        Ok(Target { authority, host, path: path_of(&parts.uri)? })
     }
 }
 
@@ -243,6 +241,14 @@ mod tests {
         ] {
             assert_eq!(normal_path(raw).as_deref().map_err(|_| ()), expected, "{raw}");
         }
+    }
+
+    #[test]
+    fn host_of_http2_has_its_port_where_origins_are_compared() {
+        let request = http::Request::builder().version(Version::HTTP_2).uri("https://MQ.example:8443/x");
+        let target = Target::of(&request.body(()).unwrap().into_parts().0).unwrap();
+        assert_eq!(target.host, "mq.example");
+        assert_eq!(target.authority.as_ref().map(Authority::as_str), Some("MQ.example:8443"));
     }
 
     #[test]

@@ -8,6 +8,7 @@ use std::{
     collections::HashMap,
     net::SocketAddr,
     rc::Rc,
+    sync::Arc,
     time::{Duration, Instant},
 };
 
@@ -254,8 +255,10 @@ pub(crate) struct Exchange {
     pub(crate) upstreams: RefCell<HashMap<String, Upstream>>,
     /// The folder of the route's files, for `$document_root`.
     pub(crate) document_root: RefCell<String>,
-    /// The configured name of the server, for `$server_name`.
-    pub(crate) server_name: RefCell<String>,
+    /// The host that the client asked for, without its port and in lower case; empty if it named none.
+    pub(crate) host: String,
+    /// The first name of the route's hosts.
+    pub(crate) server_name: RefCell<Option<Arc<str>>>,
     id: OnceCell<String>,
     /// Whether a script of another exchange asked for this one.
     pub(crate) is_sub_request: bool,
@@ -304,6 +307,7 @@ impl Exchange {
             variables: RefCell::default(),
             upstreams: RefCell::default(),
             document_root: RefCell::default(),
+            host: String::new(),
             server_name: RefCell::default(),
             id: OnceCell::new(),
             is_sub_request: false,

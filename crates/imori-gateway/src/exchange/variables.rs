@@ -53,6 +53,11 @@ impl Exchange {
         parameters.iter().find(|(other, _)| other == name).map(|(_, value)| value.clone())
     }
 
+    /// The name of the server: the route's, or the one that the client asked for.
+    fn server_name(&self) -> String {
+        self.server_name.borrow().as_deref().unwrap_or(&self.host).to_owned()
+    }
+
     /// The request line.
     pub(crate) fn request_line(&self) -> String {
         let request = self.request.borrow();
@@ -93,9 +98,9 @@ impl Exchange {
             "request_time" => seconds(self.started.elapsed()),
             "request_filename" => format!("{}{}", self.document_root.borrow(), request.path),
             "request_completion" => if self.body_bytes_sent.get() > 0 { "OK" } else { "" }.to_owned(),
-            "host" => host(&request.headers).unwrap_or_else(|| self.server_name.borrow().clone()),
+            "host" => host(&request.headers).unwrap_or_else(|| self.server_name()),
             "hostname" => rustix::system::uname().nodename().to_string_lossy().into_owned(),
-            "server_name" => self.server_name.borrow().clone(),
+            "server_name" => self.server_name(),
             "server_addr" => self.connection.local.ip().to_string(),
             "server_port" => self.connection.local.port().to_string(),
             "server_protocol" => protocol(request.version).to_owned(),

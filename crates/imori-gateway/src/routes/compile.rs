@@ -19,7 +19,7 @@ use super::entry::{
 };
 use super::problem::{Problem, line_of};
 use super::route::{
-    Action, AddressTemplate, Delivery, FilesAction, LoginRule, Matcher, ProxyAction, PublishAction,
+    Action, AddressTemplate, BuiltIn, Delivery, FilesAction, LoginRule, Matcher, ProxyAction, PublishAction,
     PullAction, Responses, ReturnAction, Route, RouteLimits, RpcAction, ScriptId, ScriptSource, StreamAction,
     VmLimits, WebSocketAction,
 };
@@ -127,10 +127,7 @@ impl<'a> Compiler<'a> {
             (Some(LoginEntry::Optional), _) => LoginRule::Optional,
             (Some(LoginEntry::None), _) | (None, Some(_)) => LoginRule::None,
         };
-        let needs_user = !matches!(
-            action,
-            Some(Action::Return(_) | Action::Files(_) | Action::Proxy(_) | Action::Script(_)) | None
-        );
+        let needs_user = action.as_ref().is_some_and(Action::touches_messages);
         // What does not touch messages needs no user, unless the route demands a login.
         let login = match (entry.login, needs_user) {
             (None, false) => LoginRule::None,
@@ -160,7 +157,7 @@ impl<'a> Compiler<'a> {
         self.starts.push(at);
         Some(Route {
             name,
-            hosts: entry.hosts.iter().map(|host| host.to_ascii_lowercase()).collect(),
+            hosts: entry.hosts.iter().map(|host| host.to_ascii_lowercase().into()).collect(),
             ports: entry.ports,
             methods,
             origins: entry.origins,
@@ -345,6 +342,13 @@ impl<'a> Compiler<'a> {
             self.fault("action", &message);
             return None;
         }
+        if entry.content.is_some() {
+            return self.script("content", entry.content.clone()).map(Action::Script);
+        }
+        self.built_in(entry).map(Action::BuiltIn)
+    }
+
+    fn built_in(&mut self, entry: &RouteEntry) -> Option<BuiltIn> {
         if let Some(publish) = &entry.publish {
             return self.publish(publish);
         }
@@ -354,7 +358,7 @@ impl<'a> Compiler<'a> {
         if let Some(stream) = &entry.stream {
             let from = self.address("stream", &stream.address())?;
             let history = stream.history.unwrap_or(1_000).min(1_000_000);
-            return Some(Action::Stream(StreamAction { from, history, event: stream.event.clone() }));
+            return Some(BuiltIn::Stream(StreamAction { from, history, event: stream.event.clone() }));
         }
         if let Some(websocket) = &entry.websocket {
             return self.websocket(websocket);
@@ -366,7 +370,7 @@ impl<'a> Compiler<'a> {
                 return None;
             }
             let (wait, ack_wait) = (millis(pull.wait_ms, 20_000), millis(pull.ack_wait_ms, 30_000));
-            return Some(Action::Pull(PullAction { queue, wait, ack_wait }));
+            return Some(BuiltIn::Pull(PullAction { queue, wait, ack_wait }));
         }
         if let Some(proxy) = &entry.proxy {
             return self.proxy(proxy);
@@ -374,14 +378,11 @@ impl<'a> Compiler<'a> {
         if let Some(files) = &entry.files {
             return self.files_of(files);
         }
-        if let Some(respond) = &entry.respond {
-            return self.respond(respond);
-        }
-        self.script("content", entry.content.clone()).map(Action::Script)
+        self.respond(entry.respond.as_ref()?)
     }
 
-    fn publish(&mut self, entry: &PublishEntry) -> Option<Action> {
-        Some(Action::Publish(PublishAction {
+    fn publish(&mut self, entry: &PublishEntry) -> Option<BuiltIn> {
+        Some(BuiltIn::Publish(PublishAction {
             to: self.address("publish", &entry.address())?,
             is_persistent: entry.persistent,
             is_mandatory: entry.mandatory,
@@ -391,15 +392,15 @@ impl<'a> Compiler<'a> {
         }))
     }
 
-    fn rpc(&mut self, entry: &RpcEntry) -> Option<Action> {
-        Some(Action::Rpc(RpcAction {
+    fn rpc(&mut self, entry: &RpcEntry) -> Option<BuiltIn> {
+        Some(BuiltIn::Rpc(RpcAction {
             to: self.address("rpc", &entry.address())?,
             within: millis(entry.timeout_ms, 5_000),
             headers: self.header_names("rpc.headers", &entry.headers),
         }))
     }
 
-    fn websocket(&mut self, entry: &WebSocketEntry) -> Option<Action> {
+    fn websocket(&mut self, entry: &WebSocketEntry) -> Option<BuiltIn> {
         let subscribe = match &entry.subscribe {
             Some(end) => Some(self.address("websocket.subscribe", &end.address())?),
             None => None,
@@ -412,10 +413,10 @@ impl<'a> Compiler<'a> {
             self.fault("websocket", "give it `subscribe`, `publish` or both");
             return None;
         }
-        Some(Action::WebSocket(WebSocketAction { subscribe, publish, is_binary: entry.binary }))
+        Some(BuiltIn::WebSocket(WebSocketAction { subscribe, publish, is_binary: entry.binary }))
     }
 
-    fn proxy(&mut self, entry: &ProxyEntry) -> Option<Action> {
+    fn proxy(&mut self, entry: &ProxyEntry) -> Option<BuiltIn> {
         let to = self.template("proxy.to", &entry.to)?;
         let is_http = entry.to.starts_with("http://") || entry.to.starts_with("https://");
         if !is_http || (to.constant().is_some() && entry.to.parse::<Uri>().is_err()) {
@@ -432,10 +433,10 @@ impl<'a> Compiler<'a> {
             headers.extend(self.template(&key, text).map(|template| (header, template)));
         }
         let ca = entry.ca.as_ref().map(|path| self.folder.join(path));
-        Some(Action::Proxy(ProxyAction { to, timeout: millis(entry.timeout_ms, 60_000), headers, ca }))
+        Some(BuiltIn::Proxy(ProxyAction { to, timeout: millis(entry.timeout_ms, 60_000), headers, ca }))
     }
 
-    fn files_of(&mut self, entry: &FilesEntry) -> Option<Action> {
+    fn files_of(&mut self, entry: &FilesEntry) -> Option<BuiltIn> {
         let root = self.folder.join(&entry.root);
         if !root.is_dir() {
             self.fault("files.root", &format!("there is no folder `{}`", root.display()));
@@ -446,10 +447,10 @@ impl<'a> Compiler<'a> {
             self.fault("files.index", "it has names of files, without a slash");
             return None;
         }
-        Some(Action::Files(FilesAction { root, is_stripped: entry.strip, index }))
+        Some(BuiltIn::Files(FilesAction { root, is_stripped: entry.strip, index }))
     }
 
-    fn respond(&mut self, entry: &ReturnEntry) -> Option<Action> {
+    fn respond(&mut self, entry: &ReturnEntry) -> Option<BuiltIn> {
         let status = StatusCode::from_u16(entry.status).ok().filter(|status| status.as_u16() >= 200);
         let Some(status) = status else {
             self.fault("return.status", &format!("`{}` is no status from 200 to 999", entry.status));
@@ -464,7 +465,7 @@ impl<'a> Compiler<'a> {
             None => None,
         };
         let headers = self.constant_headers(&entry.headers);
-        Some(Action::Return(ReturnAction { status, location, body, headers }))
+        Some(BuiltIn::Return(ReturnAction { status, location, body, headers }))
     }
 
     fn address(&mut self, key: &str, entry: &AddressEntry) -> Option<AddressTemplate> {
@@ -596,13 +597,14 @@ fn millis(given: Option<u64>, default: u64) -> Duration {
 }
 
 fn default_methods(action: &Action) -> Vec<Method> {
+    let Action::BuiltIn(action) = action else { return Vec::new() };
     match action {
-        Action::Publish(_) => vec![Method::POST, Method::PUT],
-        Action::Stream(_) | Action::WebSocket(_) => vec![Method::GET],
-        Action::Pull(_) => vec![Method::GET, Method::POST, Method::DELETE],
-        Action::Files(_) => vec![Method::GET, Method::HEAD],
-        Action::Rpc(_) => vec![Method::GET, Method::POST, Method::PUT, Method::PATCH, Method::DELETE],
-        Action::Proxy(_) | Action::Return(_) | Action::Script(_) => Vec::new(),
+        BuiltIn::Publish(_) => vec![Method::POST, Method::PUT],
+        BuiltIn::Stream(_) | BuiltIn::WebSocket(_) => vec![Method::GET],
+        BuiltIn::Pull(_) => vec![Method::GET, Method::POST, Method::DELETE],
+        BuiltIn::Files(_) => vec![Method::GET, Method::HEAD],
+        BuiltIn::Rpc(_) => vec![Method::GET, Method::POST, Method::PUT, Method::PATCH, Method::DELETE],
+        BuiltIn::Proxy(_) | BuiltIn::Return(_) => Vec::new(),
     }
 }
 

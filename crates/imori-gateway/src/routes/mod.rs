@@ -14,7 +14,7 @@ pub(crate) use load::load;
 pub(crate) use problem::Problem;
 pub use problem::Problems;
 pub(crate) use route::{
-    Action, AddressTemplate, Delivery, FilesAction, LoginRule, Matcher, ProxyAction, PublishAction,
+    Action, AddressTemplate, BuiltIn, Delivery, FilesAction, LoginRule, Matcher, ProxyAction, PublishAction,
     PullAction, ReturnAction, Route, RpcAction, ScriptId, ScriptSource, StreamAction, VmLimits,
     WebSocketAction,
 };

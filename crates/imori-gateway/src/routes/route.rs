@@ -1,6 +1,7 @@
 //! Routes, and what answers their requests.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
@@ -82,7 +83,7 @@ pub(crate) type Variables = Vec<(String, Template)>;
 pub(crate) struct Route {
     pub(crate) name: String,
     /// Lower-case names; empty for all.
-    pub(crate) hosts: Vec<String>,
+    pub(crate) hosts: Vec<Arc<str>>,
     pub(crate) ports: Vec<u16>,
     /// Empty for all.
     pub(crate) methods: Vec<Method>,
@@ -171,6 +172,13 @@ impl Route {
 /// What answers the requests of a route.
 #[derive(Debug)]
 pub(crate) enum Action {
+    Script(ScriptId),
+    BuiltIn(BuiltIn),
+}
+
+/// An action without a script.
+#[derive(Debug)]
+pub(crate) enum BuiltIn {
     Publish(PublishAction),
     Rpc(RpcAction),
     Stream(StreamAction),
@@ -179,22 +187,31 @@ pub(crate) enum Action {
     Proxy(ProxyAction),
     Files(FilesAction),
     Return(ReturnAction),
-    Script(ScriptId),
 }
 
 impl Action {
     /// The key of the action in a routes file.
     pub(crate) fn name(&self) -> &'static str {
         match self {
-            Action::Publish(_) => "publish",
-            Action::Rpc(_) => "rpc",
-            Action::Stream(_) => "stream",
-            Action::WebSocket(_) => "websocket",
-            Action::Pull(_) => "pull",
-            Action::Proxy(_) => "proxy",
-            Action::Files(_) => "files",
-            Action::Return(_) => "return",
             Action::Script(_) => "content",
+            Action::BuiltIn(BuiltIn::Publish(_)) => "publish",
+            Action::BuiltIn(BuiltIn::Rpc(_)) => "rpc",
+            Action::BuiltIn(BuiltIn::Stream(_)) => "stream",
+            Action::BuiltIn(BuiltIn::WebSocket(_)) => "websocket",
+            Action::BuiltIn(BuiltIn::Pull(_)) => "pull",
+            Action::BuiltIn(BuiltIn::Proxy(_)) => "proxy",
+            Action::BuiltIn(BuiltIn::Files(_)) => "files",
+            Action::BuiltIn(BuiltIn::Return(_)) => "return",
+        }
+    }
+
+    /// Whether the action itself publishes or takes messages, which needs a user; a script may.
+    pub(crate) fn touches_messages(&self) -> bool {
+        match self {
+            Action::Script(_) => false,
+            Action::BuiltIn(action) => {
+                !matches!(action, BuiltIn::Proxy(_) | BuiltIn::Files(_) | BuiltIn::Return(_))
+            }
         }
     }
 }

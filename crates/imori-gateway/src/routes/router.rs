@@ -126,8 +126,8 @@ impl Router {
 
 /// The first route that takes the request; the methods of those that would take another one are added to `others`.
 fn first(routes: &[Arc<Route>], asked: RouteQuery<'_>, others: &mut Vec<Method>) -> Option<Arc<Route>> {
-    let is_of_host = |host: &String| {
-        host == asked.host
+    let is_of_host = |host: &Arc<str>| {
+        **host == *asked.host
             || host.strip_prefix('*').is_some_and(|end| end.starts_with('.') && asked.host.ends_with(end))
     };
     for route in routes {

@@ -17,7 +17,7 @@ use tokio_rustls::{LazyConfigAcceptor, TlsAcceptor};
 use tracing::warn;
 
 use super::opening::run_alone;
-use crate::exchange::{Connection, Exchange, Pem, Phase};
+use crate::exchange::{Connection, Exchange, Pem, Phase, Tls};
 use crate::routes::ScriptId;
 use crate::worker::Worker;
 
@@ -32,14 +32,14 @@ pub(super) async fn shake_hands(
     (peer, local, number): (SocketAddr, SocketAddr, u64),
 ) -> io::Result<TlsStream<TcpStream>> {
     let Some(script) = worker.served().configuration.ssl_handshake else {
-        return TlsAcceptor::from(with_protocols(&tls.config)).accept(stream).await;
+        return TlsAcceptor::from(Arc::clone(&tls.config)).accept(stream).await;
     };
     let start = LazyConfigAcceptor::new(Acceptor::default(), stream).await?;
     let name = start.client_hello().server_name().unwrap_or_default().to_owned();
     let connection = Connection { peer, local, is_tls: true, number, requests: 0 };
-    let config = match choose(worker, script, connection, name).await {
+    let config = match choose(worker, script, connection, name, tls).await {
         Ok(Some(config)) => config,
-        Ok(None) => with_protocols(&tls.config),
+        Ok(None) => Arc::clone(&tls.config),
         Err(message) => {
             warn!(message, "a script has chosen a certificate that cannot be used");
             return Err(io::Error::other(message));
@@ -48,19 +48,13 @@ pub(super) async fn shake_hands(
     start.into_stream(config).await
 }
 
-/// The certificates with the protocols of HTTP (RFC 7301). Sessions of a copy are resumed by every other.
-fn with_protocols(config: &Arc<ServerConfig>) -> Arc<ServerConfig> {
-    let mut config = ServerConfig::clone(config);
-    config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
-    Arc::new(config)
-}
-
 /// Has a script choose a certificate; `None` if it chooses none.
 async fn choose(
     worker: &Rc<Worker>,
     script: ScriptId,
     connection: Connection,
     name: String,
+    tls: &TlsOffer,
 ) -> Result<Option<Arc<ServerConfig>>, String> {
     let served = worker.served();
     let Some(scripts) = served.scripts() else { return Ok(None) };
@@ -69,13 +63,13 @@ async fn choose(
     if !run_alone(worker, &served, &scripts, &exchange, script).await {
         return Err(String::from("the script has failed"));
     }
-    let tls = exchange.tls.borrow().clone();
-    let (certificate, key) = match (tls.certificate, tls.key) {
+    let Tls { certificate, key, .. } = exchange.tls.take();
+    let (certificate, key) = match (certificate, key) {
         (Some(certificate), Some(key)) => (text_of(&certificate)?, text_of(&key)?),
         (None, None) => return Ok(None),
         _ => return Err(String::from("a certificate and its key belong together; set both")),
     };
-    let read = || server_config(&certificate, &key);
+    let read = || server_config(&certificate, &key, &tls.config.alpn_protocols);
     worker.chosen_certificates.find(&certificate, &key, read).map(Some)
 }
 
@@ -86,13 +80,15 @@ fn text_of(pem: &Pem) -> Result<Vec<u8>, String> {
     }
 }
 
-fn server_config(certificate: &[u8], key: &[u8]) -> Result<Arc<ServerConfig>, String> {
+/// The configuration of a certificate with these protocols to choose from.
+fn server_config(certificate: &[u8], key: &[u8], protocols: &[Vec<u8>]) -> Result<Arc<ServerConfig>, String> {
     let chain = CertificateDer::pem_slice_iter(certificate).collect::<Result<Vec<_>, _>>();
     let chain = chain.map_err(|error| format!("the certificate is no PEM: {error}"))?;
     let key = PrivateKeyDer::from_pem_slice(key).map_err(|error| format!("the key is no PEM: {error}"))?;
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let builder = ServerConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
     let builder = builder.map_err(|error| error.to_string())?.with_no_client_auth();
-    let config = builder.with_single_cert(chain, key).map_err(|error| error.to_string())?;
-    Ok(with_protocols(&Arc::new(config)))
+    let mut config = builder.with_single_cert(chain, key).map_err(|error| error.to_string())?;
+    config.alpn_protocols = protocols.to_vec();
+    Ok(Arc::new(config))
 }

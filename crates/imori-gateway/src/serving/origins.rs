@@ -4,7 +4,7 @@ use http::header::{ORIGIN, VARY};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode};
 
 use crate::respond::{Body, problem};
-use crate::routes::{Action, Route};
+use crate::routes::Route;
 
 const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 const ALLOW_ORIGIN: HeaderName = HeaderName::from_static("access-control-allow-origin");
@@ -20,31 +20,27 @@ pub(super) fn preflight_method(method: &Method, headers: &HeaderMap) -> Option<M
 }
 
 /// The origin of a page that may read the response, if a page of another origin asks. Pages of origins that the route
-/// does not name reach nothing that has to do with messages.
+/// does not name reach nothing that has to do with messages. `authority` is the request's own host, with its port.
 pub(super) fn allowed_origin(
     route: &Route,
     headers: &HeaderMap,
-    host: &str,
+    authority: &str,
 ) -> Result<Option<HeaderValue>, Response<Body>> {
     let Some(origin) = headers.get(ORIGIN) else {
         let is_foreign =
             headers.get(SEC_FETCH_SITE).is_some_and(|site| site == "cross-site" || site == "same-site");
-        let is_refused = is_foreign && touches_messages(route) && route.origins.is_empty();
+        let is_refused = is_foreign && route.action.touches_messages() && route.origins.is_empty();
         return if is_refused { Err(foreign()) } else { Ok(None) };
     };
     let text = origin.to_str().unwrap_or_default();
     let own = text.strip_prefix("https://").or_else(|| text.strip_prefix("http://"));
-    if own.is_some_and(|own| own.eq_ignore_ascii_case(host)) {
+    if own.is_some_and(|own| own.eq_ignore_ascii_case(authority)) {
         return Ok(None);
     }
     if route.origins.iter().any(|allowed| allowed == "*" || allowed == text) {
         return Ok(Some(origin.clone()));
     }
-    if touches_messages(route) { Err(foreign()) } else { Ok(None) }
-}
-
-fn touches_messages(route: &Route) -> bool {
-    !matches!(route.action, Action::Files(_) | Action::Return(_) | Action::Proxy(_) | Action::Script(_))
+    if route.action.touches_messages() { Err(foreign()) } else { Ok(None) }
 }
 
 fn foreign() -> Response<Body> {

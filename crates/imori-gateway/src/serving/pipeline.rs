@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use futures_util::future::LocalBoxFuture;
-use http::header::{ALLOW, HOST, WWW_AUTHENTICATE};
+use http::header::{ALLOW, WWW_AUTHENTICATE};
+use http::uri::Authority;
 use http::{HeaderValue, Method, Response, StatusCode};
 use hyper::upgrade::OnUpgrade;
 use imori_core::authorize::Identity;
@@ -24,7 +25,7 @@ use crate::exchange::{Decision, Exchange, Phase, ScriptLimits};
 use crate::facts::{Facts, Place, Target, normal_path};
 use crate::limits::REDIRECTS_MAX;
 use crate::respond::{Body, problem};
-use crate::routes::{Action, Found, LoginRule, Route, RouteQuery, ScriptId};
+use crate::routes::{Action, BuiltIn, Found, LoginRule, Route, RouteQuery, ScriptId};
 use crate::scripts::{Outcome, Services};
 use crate::worker::Worker;
 
@@ -44,12 +45,13 @@ pub(super) async fn respond(worker: &Rc<Worker>, asking: Asking) -> Response<Bod
         Err(message) => return problem(StatusCode::BAD_REQUEST, message),
     };
     let served = worker.served();
-    let host = parts.headers.get(HOST).and_then(|host| host.to_str().ok()).unwrap_or(&target.host).to_owned();
-    let exchange = Rc::new(place.exchange(parts, &target, depth > 0));
+    let authority = target.authority.clone();
+    let exchange = Rc::new(place.exchange(parts, target, depth > 0));
     let services = ScriptServices::new(worker, &place, &served, body, depth);
     let run = Run { worker, served: &served, exchange: &exchange, services: &services };
     let preflight = preflight_method(&exchange.request.borrow().method, &exchange.request.borrow().headers);
-    let first = First { place: &place, target: &target, host: &host, preflight, is_internal: depth > 0 };
+    let authority = authority.as_ref().map_or("", Authority::as_str);
+    let first = First { place: &place, authority, preflight, is_internal: depth > 0 };
     let (route, response) = routed(&run, first, &mut upgrade).await;
     if let Some(route) = &route {
         route.responses.note(response.status(), exchange.started.elapsed());
@@ -66,8 +68,8 @@ pub(super) async fn respond(worker: &Rc<Worker>, asking: Asking) -> Response<Bod
 /// What a request is when it comes.
 struct First<'a> {
     place: &'a Rc<Place>,
-    target: &'a Target,
-    host: &'a str,
+    /// The host with its port, as the client wrote it.
+    authority: &'a str,
     /// The method that a page asks about.
     preflight: Option<Method>,
     is_internal: bool,
@@ -79,7 +81,7 @@ async fn routed(
     first: First<'_>,
     upgrade: &mut Option<OnUpgrade>,
 ) -> (Option<Arc<Route>>, Response<Body>) {
-    let First { place, target, host, preflight, mut is_internal } = first;
+    let First { place, authority, preflight, mut is_internal } = first;
     let (served, exchange) = (run.served, run.exchange);
     for (phase, script) in [
         (Phase::PostRead, served.configuration.post_read),
@@ -95,7 +97,7 @@ async fn routed(
         let found = {
             let request = exchange.request.borrow();
             served.configuration.router.find(RouteQuery {
-                host: &target.host,
+                host: &exchange.host,
                 port: place.local.port(),
                 method: preflight.as_ref().unwrap_or(&request.method),
                 path: &request.path,
@@ -109,7 +111,7 @@ async fn routed(
                 return (None, problem(StatusCode::NOT_FOUND, "no route of the gateway has this path"));
             }
         };
-        let origin = match allowed_origin(&route, &exchange.request.borrow().headers, host) {
+        let origin = match allowed_origin(&route, &exchange.request.borrow().headers, authority) {
             Ok(origin) => origin,
             Err(response) => return (Some(route), response),
         };
@@ -117,7 +119,7 @@ async fn routed(
             let response = preflight_answer(&route, &exchange.request.borrow().headers);
             return (Some(route), with_origin(response, origin));
         }
-        let facts = Facts::new(place, exchange, target, Arc::clone(&route), parameters);
+        let facts = Facts::new(place, exchange, Arc::clone(&route), parameters);
         match within_limits(run, &facts, upgrade).await {
             Answered::Response(response) => {
                 let response = match route.has_filters() {
@@ -203,8 +205,8 @@ async fn within_limits(run: &Run<'_>, facts: &Facts, upgrade: &mut Option<OnUpgr
     facts.exchange.request.borrow_mut().user = identity.as_ref().map(|identity| identity.user.to_string());
     let limits = &route.limits;
     let time = match &route.action {
-        Action::Pull(pull) => limits.time + pull.wait,
-        Action::Proxy(proxy) => limits.time.max(proxy.timeout),
+        Action::BuiltIn(BuiltIn::Pull(pull)) => limits.time + pull.wait,
+        Action::BuiltIn(BuiltIn::Proxy(proxy)) => limits.time.max(proxy.timeout),
         _ => limits.time,
     };
     if route.has_scripts() {
@@ -247,14 +249,14 @@ async fn act(
             return answered;
         }
     }
-    if let Action::Script(script) = &route.action {
-        return match content(run, *script).await {
-            Ok(response) => Answered::Response(response),
-            Err(answered) => answered,
-        };
-    }
+    let action = match &route.action {
+        Action::Script(script) => {
+            return content(run, *script).await.map_or_else(|answered| answered, Answered::Response);
+        }
+        Action::BuiltIn(action) => action,
+    };
     let body = run.services.take_body();
-    let mut response = actions::act(run.worker, facts, identity, body, upgrade.take()).await;
+    let mut response = actions::act(run.worker, action, facts, identity, body, upgrade.take()).await;
     // Headers that scripts have set before, unless the action sets them itself.
     let kept = std::mem::take(&mut facts.exchange.response.borrow_mut().headers);
     for name in kept.keys() {
@@ -319,7 +321,7 @@ fn text_of(value: &imori_ruby::Value) -> Option<String> {
 
 async fn log_in(worker: &Worker, facts: &Facts) -> Result<Option<Identity>, Response<Body>> {
     let route = &facts.route;
-    let needs_nobody = matches!(route.action, Action::Files(_) | Action::Return(_) | Action::Proxy(_));
+    let needs_nobody = matches!(route.action, Action::BuiltIn(_)) && !route.action.touches_messages();
     if route.login == LoginRule::None && (needs_nobody || route.user.is_none()) {
         return Ok(None);
     }

@@ -25,13 +25,26 @@ pub struct TlsAcceptor {
 #[derive(Debug)]
 struct InForce {
     config: Arc<ServerConfig>,
+    /// The same certificates and sessions, with the protocols of HTTP.
+    http: Arc<ServerConfig>,
     user_from: UserFrom,
 }
 
-/// What the handshake of one connection needs.
+impl InForce {
+    fn new(config: Arc<ServerConfig>, user_from: UserFrom) -> InForce {
+        let mut http = ServerConfig::clone(&config);
+        http.alpn_protocols = HTTP_PROTOCOLS.map(<[u8]>::to_vec).to_vec();
+        InForce { config, http: Arc::new(http), user_from }
+    }
+}
+
+/// The protocols that a client of HTTP chooses from (RFC 7301), the preferred one first.
+const HTTP_PROTOCOLS: [&[u8]; 2] = [b"h2", b"http/1.1"];
+
+/// What the handshake of one connection of HTTP needs.
 #[derive(Debug, Clone)]
 pub struct TlsOffer {
-    /// The certificates in force, without protocols to choose from (ALPN).
+    /// The certificates in force, with the protocols of HTTP to choose from (ALPN).
     pub config: Arc<ServerConfig>,
     user_from: UserFrom,
 }
@@ -70,7 +83,7 @@ impl TlsAcceptor {
     pub(crate) fn start(files: TlsFiles) -> Result<TlsAcceptor, TlsError> {
         let stamp = files.stamp();
         let config = Arc::new(files.load(SystemTime::now())?);
-        let current = InForce { config, user_from: files.user_from };
+        let current = InForce::new(config, files.user_from);
         let watched = Watched {
             files,
             read: stamp.clone(),
@@ -92,10 +105,10 @@ impl TlsAcceptor {
         Arc::clone(&self.current.load().config)
     }
 
-    /// What a connection needs that makes its handshake itself.
+    /// What a connection of HTTP needs that makes its handshake itself.
     pub(crate) fn offer(&self) -> TlsOffer {
         let current = self.current.load();
-        TlsOffer { config: Arc::clone(&current.config), user_from: current.user_from }
+        TlsOffer { config: Arc::clone(&current.http), user_from: current.user_from }
     }
 
     /// Reads other files, or those in force again, without putting them in force.
@@ -115,7 +128,7 @@ impl TlsAcceptor {
     }
 
     fn put(&self, watched: &mut Watched, Renewal { config, files, stamp }: Renewal) {
-        self.current.store(Arc::new(InForce { config, user_from: files.user_from }));
+        self.current.store(Arc::new(InForce::new(config, files.user_from)));
         (watched.files, watched.read) = (files, stamp.clone());
         watched.seen = stamp;
         watched.is_renewal_refused = false;
@@ -125,7 +138,7 @@ impl TlsAcceptor {
     /// Starts sessions with another configuration from now on.
     #[cfg(test)]
     pub(crate) fn begin_with(&self, config: ServerConfig) {
-        self.current.store(Arc::new(InForce { config: Arc::new(config), user_from: UserFrom::Nothing }));
+        self.current.store(Arc::new(InForce::new(Arc::new(config), UserFrom::Nothing)));
     }
 
     /// Notes that the files of a reload cannot be used.
