@@ -38,10 +38,10 @@ pub(crate) const CALLERS_MAX: usize = 256;
 /// Time for a connection to an upstream server.
 pub(crate) const CONNECT_MAX: Duration = Duration::from_secs(5);
 
-/// Time for which an idle connection to an upstream server is kept.
-pub(crate) const UPSTREAM_IDLE_MAX: Duration = Duration::from_secs(60);
+/// Time for which an unused connection to another server is kept; servers close theirs after a minute or more.
+pub(crate) const UPSTREAM_IDLE_MAX: Duration = Duration::from_secs(30);
 
-/// Idle connections kept for each upstream server and worker.
+/// Unused connections kept for each server and worker. More: they are closed.
 pub(crate) const UPSTREAM_IDLE_COUNT_MAX: usize = 512;
 
 /// Deepest nesting of sub-requests and internal redirects.

@@ -3,22 +3,22 @@
 use std::collections::HashMap;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
+use std::sync::Mutex;
 
 use bytes::Bytes;
 use http::{Request, Response};
 use http_body_util::combinators::UnsyncBoxBody;
 use hyper::body::Incoming;
-use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
+use hyper_rustls::HttpsConnector;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::client::legacy::{Client, Error};
-use hyper_util::rt::{TokioExecutor, TokioTimer};
+use rustls::RootCertStore;
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
-use rustls::{ClientConfig, RootCertStore};
 
-use crate::limits::{CONNECT_MAX, UPSTREAM_IDLE_COUNT_MAX, UPSTREAM_IDLE_MAX};
+use crate::limits::CONNECT_MAX;
 use crate::lock::lock;
+use crate::outgoing::{client, system_roots, trusting};
 use crate::respond::BodyError;
 
 /// The body of a request to another server.
@@ -56,18 +56,8 @@ impl Upstreams {
         connector.enforce_http(false);
         connector.set_nodelay(true);
         connector.set_connect_timeout(Some(CONNECT_MAX));
-        let connector = HttpsConnectorBuilder::new()
-            .with_tls_config(client_config(ca)?)
-            .https_or_http()
-            .enable_http1()
-            .enable_http2()
-            .wrap_connector(connector);
-        let pool: Pool = Client::builder(TokioExecutor::new())
-            .pool_timer(TokioTimer::new())
-            .timer(TokioTimer::new())
-            .pool_idle_timeout(UPSTREAM_IDLE_MAX)
-            .pool_max_idle_per_host(UPSTREAM_IDLE_COUNT_MAX)
-            .build(connector);
+        let roots = ca.map_or_else(|| Ok(system_roots()), roots_of).map_err(UpstreamError::Ca)?;
+        let pool: Pool = client(connector, trusting(roots));
         lock(&self.pools).insert(key, pool.clone());
         Ok(pool)
     }
@@ -99,23 +89,15 @@ impl std::fmt::Display for UpstreamError {
     }
 }
 
-fn client_config(ca: Option<&Path>) -> Result<ClientConfig, UpstreamError> {
+/// Reads the CAs of a file; the error says why it cannot be used.
+fn roots_of(path: &Path) -> Result<RootCertStore, String> {
+    let refuse =
+        |error: &dyn std::fmt::Display| format!("the CA `{}` cannot be used: {error}", path.display());
+    let pem = fs::read(path).map_err(|error| refuse(&error))?;
     let mut roots = RootCertStore::empty();
-    match ca {
-        None => drop(roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs)),
-        Some(path) => {
-            let refuse = |error: &dyn std::fmt::Display| {
-                UpstreamError::Ca(format!("the CA `{}` cannot be used: {error}", path.display()))
-            };
-            let pem = fs::read(path).map_err(|error| refuse(&error))?;
-            for certificate in CertificateDer::pem_slice_iter(&pem) {
-                let certificate = certificate.map_err(|error| refuse(&error))?;
-                roots.add(certificate).map_err(|error| refuse(&error))?;
-            }
-        }
+    for certificate in CertificateDer::pem_slice_iter(&pem) {
+        let certificate = certificate.map_err(|error| refuse(&error))?;
+        roots.add(certificate).map_err(|error| refuse(&error))?;
     }
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let builder = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
-    let builder = builder.map_err(|error| UpstreamError::Ca(error.to_string()))?;
-    Ok(builder.with_root_certificates(roots).with_no_client_auth())
+    Ok(roots)
 }

@@ -9,7 +9,7 @@ use crate::asking::Asking;
 use crate::callers::Callers;
 use crate::chosen_certificates::ChosenCertificates;
 use crate::limits::CONNECT_MAX;
-use crate::outgoing::{FetchOptions, Fetcher, HostList};
+use crate::outgoing::{FetchOptions, Fetcher, HostList, system_roots, trusting};
 use crate::respond::Body;
 use crate::routes::Configuration;
 use crate::scripts::{Scripts, Secrets, Tools};
@@ -18,7 +18,7 @@ use crate::timer::Timer;
 use crate::upstream::Upstreams;
 use futures_util::future::LocalBoxFuture;
 use http::Response;
-use rustls::{ClientConfig, RootCertStore};
+use rustls::RootCertStore;
 
 /// What a worker's connections share.
 pub(crate) struct Worker {
@@ -88,11 +88,16 @@ impl Served {
         // The routes are checked before they come here.
         let hosts = HostList::parse(configuration.allow_hosts.iter().map(String::as_str)).unwrap_or_default();
         let secrets = configuration.secrets.iter().map(|(name, secret)| (name.clone(), secret.0.clone()));
+        // They are read only where a script may connect somewhere.
+        let roots = match configuration.allow_hosts.is_empty() {
+            true => RootCertStore::empty(),
+            false => system_roots(),
+        };
         let tools = Tools {
             shared: Arc::clone(&shared.values),
             fetcher: Fetcher::new(FetchOptions {
                 hosts: Arc::new(hosts),
-                tls: client_config(&configuration),
+                tls: trusting(roots),
                 connect_timeout: CONNECT_MAX,
             }),
             secrets: Arc::new(Secrets::new(secrets)),
@@ -120,15 +125,4 @@ impl Served {
         }
         is_lost
     }
-}
-
-/// The CAs of the system, which are read only where a script may connect somewhere.
-fn client_config(configuration: &Configuration) -> ClientConfig {
-    let mut roots = RootCertStore::empty();
-    if !configuration.allow_hosts.is_empty() {
-        roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
-    }
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let builder = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
-    builder.expect("ring has both versions of TLS").with_root_certificates(roots).with_no_client_auth()
 }

@@ -14,24 +14,18 @@ use std::{
 use bytes::Bytes;
 use http::{HeaderMap, Method, StatusCode, Uri};
 use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
-use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
-use hyper_util::{
-    client::legacy::Client,
-    rt::{TokioExecutor, TokioIo, TokioTimer},
-};
+use hyper_rustls::HttpsConnector;
+use hyper_util::{client::legacy::Client, rt::TokioIo};
 use rustls::ClientConfig;
 use tokio::{
     net::TcpStream,
     sync::{OwnedSemaphorePermit, Semaphore},
 };
 
-use super::hosts::{HostError, HostList};
-
-/// How long an unused connection stays open; servers close theirs after a minute or more.
-const IDLE_MAX: Duration = Duration::from_secs(30);
-
-/// Unused connections to one server.
-const IDLE_CONNECTIONS_MAX: usize = 128;
+use super::{
+    client::client,
+    hosts::{HostError, HostList},
+};
 
 /// Sockets that the scripts of a worker have open; more than a worker's requests need.
 const SOCKETS_MAX: usize = 1024;
@@ -120,18 +114,8 @@ impl Fetcher {
     pub(crate) fn new(options: FetchOptions) -> Self {
         let FetchOptions { hosts, tls, connect_timeout } = options;
         let connector = Connector { hosts: Arc::clone(&hosts), timeout: connect_timeout };
-        let connector = HttpsConnectorBuilder::new()
-            .with_tls_config(tls)
-            .https_or_http()
-            .enable_all_versions()
-            .wrap_connector(connector);
-        let client = Client::builder(TokioExecutor::new())
-            .pool_idle_timeout(IDLE_MAX)
-            .pool_max_idle_per_host(IDLE_CONNECTIONS_MAX)
-            .pool_timer(TokioTimer::new())
-            .timer(TokioTimer::new())
-            .build(connector);
-        Self { client, hosts, connect_timeout, sockets: Arc::new(Semaphore::new(SOCKETS_MAX)) }
+        let sockets = Arc::new(Semaphore::new(SOCKETS_MAX));
+        Self { client: client(connector, tls), hosts, connect_timeout, sockets }
     }
 
     /// Sends a request, and reads the whole answer.
