@@ -5,12 +5,14 @@ A proxy and a script tell their clients so.
 
 from __future__ import annotations
 
+import queue
 import socket
 import time
 from collections.abc import Iterator
 
 import pytest
 
+from harness.deadline import DEADLINE_S
 from harness.gateway import Gateway, running_gateway
 from harness.raw_http import RawHttp, RawResponse
 from harness.rogue_server import Answer, RogueServer, drip, rogue_server, silence, text
@@ -24,6 +26,21 @@ def with_length(length: int, body: bytes) -> bytes:
 
 def chunked(body: bytes) -> bytes:
     return b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + body
+
+
+OPENED = b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: upgrade\r\n\r\n"
+
+# Connections that became a WebSocket, and have ended at the server.
+ended: queue.Queue[str] = queue.Queue()
+
+
+def opens(connection: socket.socket, line: str) -> bool:
+    """Switches to WebSocket, and sends nothing until the other side closes."""
+    connection.sendall(OPENED)
+    while connection.recv(65_536):
+        pass
+    ended.put(line)
+    return False
 
 
 ANSWERS: dict[str, Answer] = {
@@ -46,6 +63,8 @@ ANSWERS: dict[str, Answer] = {
     "switches": text(
         b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n"
     ),
+    "opens": opens,
+    "opens-and-closes": text(OPENED + b"\x81\x02hi"),
     "short": text(with_length(100, b"only this")),
     "short-chunk": text(chunked(b"64\r\nonly this")),
     "no-last-chunk": text(chunked(b"9\r\nonly this\r\n")),
@@ -188,6 +207,43 @@ def test_five_megabytes_pass_whole(gateway: Gateway, name: str) -> None:
     assert response.status == 200
     assert response.is_complete
     assert response.body == LARGE
+
+
+def websocket(gateway: Gateway, path: str) -> RawHttp:
+    client = RawHttp(gateway.address)
+    lines = [f"GET /{path} HTTP/1.1", "Host: a", "Connection: keep-alive, Upgrade"]
+    lines += ["Upgrade: websocket", "Sec-WebSocket-Key: a2V5a2V5a2V5a2V5a2V5aw=="]
+    client.write("\r\n".join([*lines, "Sec-WebSocket-Version: 13", "", ""]).encode())
+    response = client.read(has_body=False)
+    assert response is not None
+    assert response.status == 101
+    assert response.headers["upgrade"] == "websocket"
+    return client
+
+
+def test_a_websocket_ends_with_the_side_that_ends_first(gateway: Gateway) -> None:
+    with websocket(gateway, "opens-and-closes") as client:
+        assert client.rest() == b"\x81\x02hi"
+    with websocket(gateway, "opens?client") as client:
+        client.reset()
+    assert "client" in ended.get(timeout=DEADLINE_S)
+
+
+def test_a_silent_websocket_ends_after_the_time_of_its_route(gateway: Gateway) -> None:
+    with websocket(gateway, "opens?silent") as client:
+        begin = time.monotonic()
+        client.write(b"\x8a\x80\x00\x00\x00\x00")
+        assert client.rest() == b""
+        assert 1.4 < time.monotonic() - begin < DEADLINE_S / 2
+    assert "silent" in ended.get(timeout=DEADLINE_S)
+
+
+def test_another_protocol_than_websocket_is_not_asked_for(gateway: Gateway) -> None:
+    with RawHttp(gateway.address) as client:
+        head = b"GET /opens HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n\r\n"
+        response = client.ask(head)
+        assert response is not None
+        assert response.status == 502
 
 
 def test_an_empty_answer_stays_empty(gateway: Gateway) -> None:

@@ -58,6 +58,11 @@ path = "/chat/{room}"
 websocket = { subscribe = { topic = "chat.{room}" }, publish = { topic = "chat.{room}" } }
 
 [[route]]
+path = "/through/{room}"
+proxy = { to = "http://127.0.0.1:{$server_port}/chat/{room}" }
+header_filter = { code = 'Nginx::Headers_out.new["X-Passed"] = "yes"' }
+
+[[route]]
 path = "/pull/{name}"
 pull = { queue = "{name}", wait_ms = 3000, ack_wait_ms = 1000 }
 
@@ -316,6 +321,28 @@ def test_a_chat_of_two_pages(gateway: Gateway) -> None:
     one.close()
     two.close()
     assert gateway.ask("GET", "/chat/tea").status == 426
+    with pytest.raises(websocket.WebSocketBadStatusException, match="403"):
+        websocket.create_connection(url, timeout=10, origin="https://evil.example")
+
+
+def test_a_websocket_goes_through_a_proxy_in_both_directions(gateway: Gateway) -> None:
+    host, port = gateway.address
+    url = f"ws://{host}:{port}/through/cup"
+    origin = f"http://{host}:{port}"
+    one = websocket.create_connection(url, timeout=10, origin=origin)
+    two = websocket.create_connection(url.replace("through", "chat"), timeout=10, origin=origin)
+    assert one.getheaders()["x-passed"] == "yes"
+    large = "x" * 1_000_000
+    for text in ("hello", large):
+        one.send(text)
+        assert [one.recv(), two.recv()] == [text, text]
+    two.send_binary(b"\xff\x00")
+    assert [one.recv(), two.recv()] == [b"\xff\x00", b"\xff\x00"]
+    one.close()
+    assert not one.connected
+    two.close()
+    # What the other server refuses, the client is told.
+    assert gateway.ask("GET", "/through/cup").status == 426
     with pytest.raises(websocket.WebSocketBadStatusException, match="403"):
         websocket.create_connection(url, timeout=10, origin="https://evil.example")
 

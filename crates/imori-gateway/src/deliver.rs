@@ -17,6 +17,7 @@ use tokio::time::{sleep, timeout};
 use tracing::{info, warn};
 
 use crate::limits::REDECLARE_PAUSE;
+use crate::outgoing::Versions;
 use crate::respond::BodyError;
 use crate::routes::{Configuration, Delivery};
 use crate::shared::Shared;
@@ -160,7 +161,7 @@ async fn send(
     }
     headers.insert(ATTEMPT, HeaderValue::from(attempt + 1));
     headers.extend(delivery.headers.iter().cloned());
-    match timeout(delivery.timeout, upstreams.send(delivery.ca.as_deref(), request)).await {
+    match timeout(delivery.timeout, upstreams.send(delivery.ca.as_deref(), Versions::All, request)).await {
         Err(_) => Attempt::Later(String::from("no answer in time"), None),
         Ok(Err(error)) => Attempt::Later(error.to_string(), None),
         Ok(Ok(response)) => outcome_of(response.status(), response.headers().get(RETRY_AFTER)),

@@ -44,6 +44,9 @@ pub(crate) const UPSTREAM_IDLE_MAX: Duration = Duration::from_secs(30);
 /// Unused connections kept for each server and worker. More: they are closed.
 pub(crate) const UPSTREAM_IDLE_COUNT_MAX: usize = 512;
 
+/// Bytes of a WebSocket through `proxy` that wait for a side that does not read, in each direction.
+pub(crate) const TUNNEL_BUFFER_BYTES: usize = 8 * 1024;
+
 /// Deepest nesting of sub-requests and internal redirects.
 pub(crate) const REDIRECTS_MAX: u32 = 10;
 

@@ -18,7 +18,7 @@ use rustls::pki_types::pem::PemObject as _;
 
 use crate::limits::CONNECT_MAX;
 use crate::lock::lock;
-use crate::outgoing::{client, system_roots, trusting};
+use crate::outgoing::{Versions, client, system_roots, trusting};
 use crate::respond::BodyError;
 
 /// The body of a request to another server.
@@ -26,10 +26,10 @@ pub(crate) type UpstreamBody = UnsyncBoxBody<Bytes, BodyError>;
 
 type Pool = Client<HttpsConnector<HttpConnector>, UpstreamBody>;
 
-/// The connections of a worker to other servers, by the CA that is trusted.
+/// The connections of a worker to other servers, by the CA that is trusted and the versions of HTTP.
 #[derive(Default)]
 pub(crate) struct Upstreams {
-    pools: Mutex<HashMap<Option<PathBuf>, Pool>>,
+    pools: Mutex<HashMap<(Option<PathBuf>, Versions), Pool>>,
 }
 
 impl Upstreams {
@@ -41,14 +41,15 @@ impl Upstreams {
     pub(crate) async fn send(
         &self,
         ca: Option<&Path>,
+        versions: Versions,
         request: Request<UpstreamBody>,
     ) -> Result<Response<Incoming>, UpstreamError> {
-        let pool = self.pool(ca)?;
+        let pool = self.pool(ca, versions)?;
         pool.request(request).await.map_err(UpstreamError::Request)
     }
 
-    fn pool(&self, ca: Option<&Path>) -> Result<Pool, UpstreamError> {
-        let key = ca.map(Path::to_owned);
+    fn pool(&self, ca: Option<&Path>, versions: Versions) -> Result<Pool, UpstreamError> {
+        let key = (ca.map(Path::to_owned), versions);
         if let Some(pool) = lock(&self.pools).get(&key) {
             return Ok(pool.clone());
         }
@@ -57,7 +58,7 @@ impl Upstreams {
         connector.set_nodelay(true);
         connector.set_connect_timeout(Some(CONNECT_MAX));
         let roots = ca.map_or_else(|| Ok(system_roots()), roots_of).map_err(UpstreamError::Ca)?;
-        let pool: Pool = client(connector, trusting(roots));
+        let pool: Pool = client(connector, trusting(roots), versions);
         lock(&self.pools).insert(key, pool.clone());
         Ok(pool)
     }

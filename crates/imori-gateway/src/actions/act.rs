@@ -25,7 +25,7 @@ pub(crate) async fn act(
     let outcome = match action {
         BuiltIn::Return(action) => Ok(fixed::respond(action, facts)),
         BuiltIn::Files(action) => Ok(files::serve(action, facts).await),
-        BuiltIn::Proxy(action) => Ok(proxy::pass(worker, action, facts, body).await),
+        BuiltIn::Proxy(action) => Ok(proxy::pass(worker, action, facts, body, upgrade).await),
         BuiltIn::Publish(action) => publish::publish(worker, action, facts, identity, body).await,
         BuiltIn::Rpc(action) => rpc::call(worker, action, facts, identity, body).await,
         BuiltIn::Stream(action) => stream::stream(worker, action, facts, identity).await,

@@ -7,6 +7,7 @@ mod stream;
 mod websocket;
 mod pull;
 mod proxy;
+mod tunnel;
 mod files;
 mod fixed;
 mod caller;

@@ -9,12 +9,15 @@ use http::header::{CONNECTION, FORWARDED, HOST, TRAILER};
 use http::{HeaderMap, HeaderName, HeaderValue, Request, Response, StatusCode, Uri, Version};
 use http_body_util::{BodyExt as _, Empty, Full, Limited};
 use hyper::body::Body as _;
+use hyper::upgrade::OnUpgrade;
 use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
 use tokio::time::timeout;
 use tracing::warn;
 
+use super::tunnel;
 use crate::facts::Facts;
 use crate::hop_by_hop::HOP_BY_HOP;
+use crate::outgoing::Versions;
 use crate::request_body::{RequestBody, too_long};
 use crate::respond::{Body, BodyError, problem};
 use crate::routes::{Lookup, ProxyAction};
@@ -35,6 +38,7 @@ pub(super) async fn pass(
     action: &ProxyAction,
     facts: &Facts,
     body: RequestBody,
+    upgrade: Option<OnUpgrade>,
 ) -> Response<Body> {
     let bytes_max = facts.route.limits.body_bytes;
     if body.bytes_min() > bytes_max {
@@ -61,30 +65,50 @@ pub(super) async fn pass(
     *request.version_mut() = Version::HTTP_11;
     *request.headers_mut() = headers(action, facts, &uri);
     *request.uri_mut() = uri;
-    match timeout(action.timeout, worker.upstreams.send(action.ca.as_deref(), request)).await {
-        // The request asked for no other protocol, so that nobody on this side would speak it.
-        Ok(Ok(response)) if response.status().is_informational() => {
+    let upgrade = upgrade.filter(|_| tunnel::is_opening(&facts.request()));
+    let versions = match upgrade {
+        Some(_) => Versions::Http11,
+        None => Versions::All,
+    };
+    if upgrade.is_some() {
+        tunnel::add_switch(request.headers_mut());
+    }
+    let sent = worker.upstreams.send(action.ca.as_deref(), versions, request);
+    match (timeout(action.timeout, sent).await, upgrade) {
+        (Ok(Ok(mut response)), Some(client))
+            if response.status() == StatusCode::SWITCHING_PROTOCOLS
+                && tunnel::names_websocket(response.headers()) =>
+        {
+            tunnel::open(worker, client, hyper::upgrade::on(&mut response), action.timeout);
+            let mut response = passed_back(response.map(|_| Body::Full(None)));
+            tunnel::add_switch(response.headers_mut());
+            response
+        }
+        // The request asked for no such protocol, so that nobody on this side would speak it.
+        (Ok(Ok(response)), _) if response.status().is_informational() => {
             warn!(route = %facts.route.name, upstream = shown, status = %response.status(), "an upstream server switches protocols");
             problem(StatusCode::BAD_GATEWAY, "the upstream server switches to another protocol")
         }
-        Ok(Ok(response)) => {
-            let (mut parts, body) = response.into_parts();
-            remove_hop_by_hop(&mut parts.headers);
-            parts.version = Version::default();
-            Response::from_parts(parts, Body::stream(body))
-        }
-        Ok(Err(error)) => {
+        (Ok(Ok(response)), _) => passed_back(response.map(Body::stream)),
+        (Ok(Err(error)), _) => {
             warn!(route = %facts.route.name, upstream = shown, %error, "an upstream server has not answered");
             problem(
                 StatusCode::BAD_GATEWAY,
                 "the upstream server cannot be reached, or has not answered with HTTP",
             )
         }
-        Err(_) => {
+        (Err(_), _) => {
             warn!(route = %facts.route.name, upstream = shown, "an upstream server has not answered in time");
             problem(StatusCode::GATEWAY_TIMEOUT, "the upstream server has not answered in time")
         }
     }
+}
+
+/// The response of an upstream server, without what concerns its connection.
+fn passed_back(mut response: Response<Body>) -> Response<Body> {
+    remove_hop_by_hop(response.headers_mut());
+    *response.version_mut() = Version::default();
+    response
 }
 
 /// The URL of the request: the route's, with the path and query that the client wrote unless it has a path itself.

@@ -11,20 +11,37 @@ use rustls::{ClientConfig, RootCertStore};
 
 use crate::limits::{UPSTREAM_IDLE_COUNT_MAX, UPSTREAM_IDLE_MAX};
 
-/// A client without connections, which speaks HTTP/1.1, or HTTP/2 where a server offers it over TLS. It makes plain
-/// connections by `connector`, keeps unused ones, and belongs to the runtime that first uses it.
-pub(crate) fn client<C, B>(connector: C, tls: ClientConfig) -> Client<HttpsConnector<C>, B>
+/// The versions of HTTP that a client speaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Versions {
+    /// HTTP/2 where a server offers it over TLS, and else HTTP/1.1.
+    All,
+    /// HTTP/1.1 alone, for requests that ask for another protocol.
+    Http11,
+}
+
+/// A client without connections. It makes plain ones by `connector`, keeps unused ones, and belongs to the runtime that
+/// first uses it.
+pub(crate) fn client<C, B>(
+    connector: C,
+    tls: ClientConfig,
+    versions: Versions,
+) -> Client<HttpsConnector<C>, B>
 where
     HttpsConnector<C>: Connect + Clone,
     B: Body<Data: Send> + Send,
 {
     let builder = HttpsConnectorBuilder::new().with_tls_config(tls).https_or_http();
+    let connector = match versions {
+        Versions::All => builder.enable_all_versions().wrap_connector(connector),
+        Versions::Http11 => builder.enable_http1().wrap_connector(connector),
+    };
     Client::builder(TokioExecutor::new())
         .pool_timer(TokioTimer::new())
         .timer(TokioTimer::new())
         .pool_idle_timeout(UPSTREAM_IDLE_MAX)
         .pool_max_idle_per_host(UPSTREAM_IDLE_COUNT_MAX)
-        .build(builder.enable_all_versions().wrap_connector(connector))
+        .build(connector)
 }
 
 /// TLS that trusts these CAs.

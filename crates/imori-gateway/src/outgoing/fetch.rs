@@ -23,7 +23,7 @@ use tokio::{
 };
 
 use super::{
-    client::client,
+    client::{Versions, client},
     hosts::{HostError, HostList},
 };
 
@@ -115,7 +115,7 @@ impl Fetcher {
         let FetchOptions { hosts, tls, connect_timeout } = options;
         let connector = Connector { hosts: Arc::clone(&hosts), timeout: connect_timeout };
         let sockets = Arc::new(Semaphore::new(SOCKETS_MAX));
-        Self { client: client(connector, tls), hosts, connect_timeout, sockets }
+        Self { client: client(connector, tls, Versions::All), hosts, connect_timeout, sockets }
     }
 
     /// Sends a request, and reads the whole answer.

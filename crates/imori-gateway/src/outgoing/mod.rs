@@ -4,6 +4,6 @@ mod fetch;
 mod hosts;
 mod client;
 
-pub(crate) use client::{client, system_roots, trusting};
+pub(crate) use client::{Versions, client, system_roots, trusting};
 pub(crate) use fetch::{Answer, FetchError, FetchOptions, Fetcher, Outgoing};
 pub(crate) use hosts::HostList;

@@ -6,8 +6,8 @@ use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use futures_util::stream;
-use http::header::CONTENT_LENGTH;
-use http::{Response, StatusCode};
+use http::header::{CONNECTION, CONTENT_LENGTH, UPGRADE};
+use http::{HeaderName, Response, StatusCode};
 use http_body_util::{BodyExt as _, LengthLimitError, Limited, StreamBody};
 use hyper::body::{Body as HttpBody, Frame};
 use tokio::sync::mpsc;
@@ -27,7 +27,9 @@ pub(super) async fn filter(run: &Run<'_>, route: &Route, response: Response<Body
         Some(script) => header_filter(run, script, response).await.unwrap_or_else(|failure| failure),
         None => response,
     };
-    let response = match route.body_filter {
+    // A response that switches protocols has no body.
+    let has_body = response.status() != StatusCode::SWITCHING_PROTOCOLS;
+    let response = match route.body_filter.filter(|_| has_body) {
         Some((script, true)) => by_chunk(run, script, response),
         Some((script, false)) => whole(run, script, response).await.unwrap_or_else(|failure| failure),
         None => response,
@@ -81,15 +83,24 @@ async fn header_filter(
         kept.status = Some(parts.status);
         kept.headers = std::mem::take(&mut parts.headers);
     }
-    let length = run.exchange.response.borrow().headers.get(CONTENT_LENGTH).cloned();
+    // They describe the connection and the body, which a script does not change.
+    let kept: &[HeaderName] = match parts.status {
+        StatusCode::SWITCHING_PROTOCOLS => &[CONNECTION, UPGRADE],
+        _ => &[CONTENT_LENGTH],
+    };
+    let kept = {
+        let response = run.exchange.response.borrow();
+        let value = |name: &HeaderName| Some((name.clone(), response.headers.get(name)?.clone()));
+        kept.iter().filter_map(value).collect::<Vec<_>>()
+    };
     run.script(Phase::HeaderFilter, script).await?;
     drop(run.exchange.take_decision());
     let (changed, _) = run.exchange.take_response().into_parts();
-    parts.status = changed.status;
-    parts.headers = changed.headers;
-    if let Some(length) = length {
-        parts.headers.insert(CONTENT_LENGTH, length);
+    if parts.status != StatusCode::SWITCHING_PROTOCOLS {
+        parts.status = changed.status;
     }
+    parts.headers = changed.headers;
+    parts.headers.extend(kept);
     Ok(Response::from_parts(parts, body))
 }
 
