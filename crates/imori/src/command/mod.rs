@@ -102,7 +102,7 @@ impl Cli {
             Command::Stalls(stalls) => stalls.run(),
             Command::Context(context) => context.run(),
             Command::Automate(automate) => automate.run(),
-            Command::Gateway(gateway) => return gateway.run(),
+            Command::Gateway(gateway) => return gateway.run(serve::gateway_alone),
             Command::Config(config) => return config.run(),
             Command::Cert(cert) => cert.run(),
             Command::Verify(verify) => return verify.run(),

@@ -10,13 +10,13 @@ use clap::Args;
 use imori_engine::{EngineOptions, Retention, ServerAddress};
 use imori_gateway::Gateway;
 use imori_server::config::{
-    AddressError, Config, ListenAddress, ListenerName, Listeners, LogLevel, Service, parse,
+    AddressError, Config, FilePath, ListenAddress, ListenerName, Listeners, LogLevel, Service, parse,
 };
 use imori_server::{OperatorRequest, Server, StartError};
 use tracing::{info, warn};
 
 use crate::config::{Loaded, load};
-use crate::gateway;
+use crate::gateway::{self, RunGateway, TemporaryFolder};
 use crate::log;
 use crate::notify::{ReadyFile, State, tell_service_manager};
 use crate::output::print_line;
@@ -54,6 +54,9 @@ pub(crate) struct Serve {
     /// Listen beyond loopback without TLS, and treat remote clients as local ones, so that anyone can do anything.
     #[arg(long)]
     insecure_dev: bool,
+    /// Takes the place of `gateway.routes`.
+    #[arg(skip)]
+    routes: Option<PathBuf>,
 }
 
 /// The value of `--listen`.
@@ -165,6 +168,9 @@ impl Serve {
         if let Some(folder) = &self.data_dir {
             config.broker.data_dir.clone_from(folder);
         }
+        if let Some(routes) = &self.routes {
+            config.gateway.routes = FilePath::from(routes.as_path());
+        }
         if let Some(level) = self.log {
             config.log.level = level;
         }
@@ -172,6 +178,28 @@ impl Serve {
             config.listeners = listeners(&self.listen);
         }
     }
+}
+
+/// Runs a broker whose only listeners are those of the gateway.
+pub(super) fn gateway_alone(run: RunGateway) -> anyhow::Result<()> {
+    let RunGateway { file, listen, data_dir, log } = run;
+    let temporary = match data_dir {
+        Some(_) => None,
+        None => Some(TemporaryFolder::create().context("no folder for temporary files; give `--data-dir`")?),
+    };
+    let serve = Serve {
+        config: None,
+        data_dir: data_dir.or_else(|| temporary.as_ref().map(|folder| folder.path().to_owned())),
+        listen: listen
+            .into_iter()
+            .map(|address| Listen { name: ListenerName::plain(Service::Http), address })
+            .collect(),
+        log,
+        ready_fd: None,
+        insecure_dev: false,
+        routes: Some(file),
+    };
+    serve.run()
 }
 
 /// Points a start error to the place where its key is set.

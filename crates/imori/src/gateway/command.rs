@@ -6,9 +6,10 @@ use clap::{Args, Subcommand};
 use imori_gateway::Routes;
 
 use super::import::ImportNginx;
+use super::run::RunGateway;
 use crate::output::print_line;
 
-/// Check and show the routes of the HTTP gateway, which `gateway.routes` names.
+/// Check, show and serve the routes of the HTTP gateway.
 #[derive(Debug, Args)]
 pub(crate) struct GatewayCommand {
     #[command(subcommand)]
@@ -21,6 +22,7 @@ enum GatewayAction {
     Check(RoutesFile),
     /// List the routes of a file: methods, path, action, and the user who acts.
     Routes(RoutesFile),
+    Run(RunGateway),
     ImportNginx(ImportNginx),
 }
 
@@ -33,9 +35,10 @@ struct RoutesFile {
 }
 
 impl GatewayCommand {
-    /// Runs the command and returns the exit code.
-    pub(crate) fn run(self) -> anyhow::Result<u8> {
+    /// Runs the command and returns the exit code; `serve` runs a broker with the routes of a file.
+    pub(crate) fn run(self, serve: impl FnOnce(RunGateway) -> anyhow::Result<()>) -> anyhow::Result<u8> {
         match self.action {
+            GatewayAction::Run(run) => serve(run)?,
             GatewayAction::ImportNginx(import) => return import.run(),
             GatewayAction::Check(RoutesFile { file }) => {
                 let routes = Routes::read(&file)?;

@@ -1,8 +1,10 @@
-//! `imori gateway`: the routes of the HTTP gateway, checked and shown.
+//! `imori gateway`: the routes of the HTTP gateway, checked, shown and served alone.
 
 mod command;
 mod import;
+mod run;
 mod routes;
 
 pub(crate) use command::GatewayCommand;
 pub(crate) use routes::routes;
+pub(crate) use run::{RunGateway, TemporaryFolder};

@@ -1,6 +1,6 @@
 //! Starts the broker as its operators do.
 
-use std::io::{BufRead as _, BufReader};
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::os::unix::net::UnixDatagram;
 use std::process::{Child, ChildStdout, Command, Stdio};
@@ -83,6 +83,35 @@ fn listeners_of_http_are_printed_like_any() {
         assert_eq!(broker.line(), "ready\n");
         TcpStream::connect(address).unwrap();
     }
+}
+
+#[test]
+fn the_gateway_runs_alone_and_leaves_nothing_behind() {
+    let folder = tempfile::tempdir().unwrap();
+    let (routes, temporary) = (folder.path().join("routes.toml"), folder.path().join("temporary"));
+    std::fs::create_dir(&temporary).unwrap();
+    std::fs::write(
+        &routes,
+        "gateway = { user = 'guest' }\n[[route]]\npath = '/a'\npublish = { topic = 'a' }\n",
+    )
+    .unwrap();
+    let mut command = imori(&["gateway", "run", routes.to_str().unwrap(), "--listen", "127.0.0.1:0"]);
+    let mut broker = Broker::start(command.env("TMPDIR", &temporary));
+    let line = broker.line();
+    let address =
+        line.strip_prefix("listening http ").unwrap_or_else(|| panic!("unexpected {line:?}")).trim_end();
+    assert_eq!(broker.line(), "ready\n");
+    let mut client = TcpStream::connect(address).unwrap();
+    let request = "POST /a HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\nConnection: close\r\n\r\nx";
+    client.write_all(request.as_bytes()).unwrap();
+    let mut response = String::new();
+    client.read_to_string(&mut response).unwrap();
+    assert!(response.starts_with("HTTP/1.1 200 OK\r\n"), "{response}");
+    assert_eq!(std::fs::read_dir(&temporary).unwrap().count(), 1);
+    let pid = broker.child.id().to_string();
+    assert!(Command::new("kill").arg(pid).status().unwrap().success());
+    assert_eq!(broker.child.wait().unwrap().code(), Some(0));
+    assert_eq!(std::fs::read_dir(&temporary).unwrap().count(), 0);
 }
 
 #[test]
