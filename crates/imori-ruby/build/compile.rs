@@ -10,8 +10,6 @@ use std::{
 
 /// Definitions of both stages: the bytecode of `mrbc` has to mean the same in the library.
 const DEFINES: &[(&str, &str)] = &[
-    // The table of names known beforehand is made by mruby's own build, in Ruby.
-    ("MRB_NO_PRESYM", "1"),
     ("MRB_UTF8_STRING", "1"),
     // A float keeps all its bits.
     ("MRB_WORDBOX_NO_FLOAT_TRUNCATE", "1"),
@@ -43,13 +41,15 @@ impl Compiler {
     pub(crate) fn host(mruby: &Path) -> Self {
         let host = env::var("HOST").expect("Cargo sets HOST");
         let mut build = base(mruby);
-        build.target(&host).host(&host).opt_level(0);
+        // It runs for a moment, and needs no table of names.
+        build.target(&host).host(&host).opt_level(0).define("MRB_NO_PRESYM", "1");
         Self { build }
     }
 
-    /// The compiler for the library.
-    pub(crate) fn target(mruby: &Path) -> Self {
+    /// The compiler for the library; `include` has the headers that presym.rs writes.
+    pub(crate) fn target(mruby: &Path, include: &Path) -> Self {
         let mut build = base(mruby);
+        build.include(include);
         // An interpreter without optimization would be most of the time of every test.
         build.opt_level(2);
         for (name, value) in LIBRARY_DEFINES {

@@ -8,6 +8,7 @@
 mod compile;
 mod gems;
 mod patches;
+mod presym;
 mod source;
 
 use std::{
@@ -73,7 +74,9 @@ fn generate(out: &Path, mruby: &Path, mrbc: &Path) -> Vec<PathBuf> {
 
 /// Compiles mruby for the target, with the bytecode and the shim, into the library that the crate links.
 fn build_library(out: &Path, mruby: &Path, generated: &[PathBuf]) {
-    let compiler = Compiler::target(mruby);
+    let include = out.join("include");
+    presym::write_headers(&["include", "src", "mrbgems"].map(|folder| mruby.join(folder)), &include);
+    let compiler = Compiler::target(mruby, &include);
     let mut files = source::c_files(&mruby.join("src"));
     files.extend(compiler_files(mruby));
     for gem in gems::GEMS {

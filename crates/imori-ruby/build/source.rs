@@ -81,6 +81,13 @@ fn copy_folder(from: &Path, to: &Path) {
     }
 }
 
+/// Returns the files of a folder and of those in it.
+pub(crate) fn files_below(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).into_iter().flatten();
+    let paths = entries.map(|entry| entry.expect("the folder stays readable").path());
+    paths.flat_map(|path| if path.is_dir() { files_below(&path) } else { vec![path] }).collect()
+}
+
 /// Returns the C files of a folder, in the order of their names.
 pub(crate) fn c_files(folder: &Path) -> Vec<PathBuf> {
     files_with(folder, "c")

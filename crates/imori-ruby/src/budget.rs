@@ -18,11 +18,10 @@ impl Usage {
     }
 }
 
-/// The CPU time that the present slice may use. All times are the thread's CPU time.
+/// The CPU time that the present slice may use; times count from its beginning.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Budget {
-    started: Duration,
-    deadline: Duration,
+    allowed: Duration,
     before: Usage,
     warnings: u32,
 }
@@ -40,19 +39,19 @@ pub(crate) enum Verdict {
 
 impl Budget {
     /// Begins a slice of a run that has used `before`. Nothing is left to one that has used all its time.
-    pub(crate) fn new(limits: &Limits, before: Usage, now: Duration) -> Self {
-        let left = limits.run_cpu.saturating_sub(before.cpu).min(limits.slice_cpu);
-        Self { started: now, deadline: now + left, before, warnings: before.warnings }
+    pub(crate) fn new(limits: &Limits, before: Usage) -> Self {
+        let allowed = limits.run_cpu.saturating_sub(before.cpu).min(limits.slice_cpu);
+        Self { allowed, before, warnings: before.warnings }
     }
 
-    /// The CPU time left at `now`.
-    pub(crate) fn left(&self, now: Duration) -> Duration {
-        self.deadline.saturating_sub(now)
+    /// The CPU time left to a slice that has used `used`.
+    pub(crate) fn left(&self, used: Duration) -> Duration {
+        self.allowed.saturating_sub(used)
     }
 
-    /// Decides at `now`, and counts a warning if it is one.
-    pub(crate) fn verdict(&mut self, now: Duration) -> Verdict {
-        let left = self.left(now);
+    /// Decides about a slice that has used `used`, and counts a warning if it is one.
+    pub(crate) fn verdict(&mut self, used: Duration) -> Verdict {
+        let left = self.left(used);
         if !left.is_zero() {
             return Verdict::GoOn(left);
         }
@@ -60,13 +59,13 @@ impl Budget {
             return Verdict::Lose;
         }
         self.warnings += 1;
-        self.deadline = now + CPU_GRACE;
+        self.allowed = used + CPU_GRACE;
         Verdict::Raise
     }
 
-    /// What the run has used when the slice ends at `now`.
-    pub(crate) fn end(&self, now: Duration) -> Usage {
-        Usage { cpu: self.before.cpu + now.saturating_sub(self.started), warnings: self.warnings }
+    /// What the run has used with a slice that ends after `used`.
+    pub(crate) fn end(&self, used: Duration) -> Usage {
+        Usage { cpu: self.before.cpu + used, warnings: self.warnings }
     }
 }
 
@@ -79,12 +78,12 @@ mod tests {
     #[test]
     fn script_is_warned_and_then_lost() {
         let limits = Limits { slice_cpu: 100 * MS, run_cpu: 150 * MS, ..Limits::default() };
-        let mut budget = Budget::new(&limits, Usage::default(), 7 * MS);
-        assert_eq!(budget.verdict(100 * MS), Verdict::GoOn(7 * MS));
+        let mut budget = Budget::new(&limits, Usage::default());
+        assert_eq!(budget.verdict(93 * MS), Verdict::GoOn(7 * MS));
         for warning in 0..CPU_WARNINGS_MAX {
-            let now = 107 * MS + CPU_GRACE * warning;
-            assert_eq!(budget.verdict(now), Verdict::Raise);
-            assert_eq!(budget.verdict(now + CPU_GRACE - MS), Verdict::GoOn(MS));
+            let used = 100 * MS + CPU_GRACE * warning;
+            assert_eq!(budget.verdict(used), Verdict::Raise);
+            assert_eq!(budget.verdict(used + CPU_GRACE - MS), Verdict::GoOn(MS));
         }
         assert_eq!(budget.verdict(200 * MS), Verdict::Lose);
     }
@@ -92,13 +91,13 @@ mod tests {
     #[test]
     fn slices_share_the_time_of_their_run() {
         let limits = Limits { slice_cpu: 100 * MS, run_cpu: 150 * MS, ..Limits::default() };
-        let first = Budget::new(&limits, Usage::default(), Duration::ZERO).end(90 * MS);
-        let mut second = Budget::new(&limits, first, 500 * MS);
-        assert_eq!(second.verdict(500 * MS), Verdict::GoOn(60 * MS));
-        assert_eq!(second.verdict(560 * MS), Verdict::Raise);
-        let mut third = Budget::new(&limits, second.end(570 * MS), 900 * MS);
-        assert_eq!(third.left(900 * MS), Duration::ZERO);
-        assert_eq!(third.verdict(900 * MS), Verdict::Raise);
-        assert_eq!(third.left(900 * MS), CPU_GRACE, "the run may end in order");
+        let first = Budget::new(&limits, Usage::default()).end(90 * MS);
+        let mut second = Budget::new(&limits, first);
+        assert_eq!(second.verdict(Duration::ZERO), Verdict::GoOn(60 * MS));
+        assert_eq!(second.verdict(60 * MS), Verdict::Raise);
+        let mut third = Budget::new(&limits, second.end(70 * MS));
+        assert_eq!(third.left(Duration::ZERO), Duration::ZERO);
+        assert_eq!(third.verdict(Duration::ZERO), Verdict::Raise);
+        assert_eq!(third.left(Duration::ZERO), CPU_GRACE, "the run may end in order");
     }
 }

@@ -8,10 +8,9 @@ use std::{
     time::Duration,
 };
 
-use rustix::time::{ClockId, clock_gettime};
-
 use crate::{
     budget::{Budget, Usage, Verdict},
+    clock::SliceClock,
     codec,
     library::{Body, Call, Operation, Reply},
     limits::Limits,
@@ -36,9 +35,11 @@ pub(crate) struct Host {
     handle_classes: Vec<String>,
     handles: RefCell<Handles>,
     reply: RefCell<Vec<u8>>,
-    context: RefCell<Rc<dyn Any>>,
+    /// What native functions get; `None` between slices.
+    context: RefCell<Option<Rc<dyn Any>>>,
     operation: RefCell<Option<Operation>>,
     budget: Cell<Option<Budget>>,
+    clock: SliceClock,
     watch: Arc<Watch>,
 }
 
@@ -49,9 +50,10 @@ impl Host {
             handle_classes,
             handles: RefCell::default(),
             reply: RefCell::default(),
-            context: RefCell::new(Rc::new(())),
+            context: RefCell::new(None),
             operation: RefCell::new(None),
             budget: Cell::new(None),
+            clock: SliceClock::new(),
             watch: Watch::new(),
         }
     }
@@ -61,20 +63,20 @@ impl Host {
     }
 
     /// Begins a slice: sets the context of native functions and starts the clock.
-    pub(crate) fn begin(&self, limits: &Limits, before: Usage, context: &Rc<dyn Any>) {
-        *self.context.borrow_mut() = Rc::clone(context);
+    pub(crate) fn begin(&self, limits: &Limits, before: Usage, context: Option<Rc<dyn Any>>) {
+        *self.context.borrow_mut() = context;
         *self.operation.borrow_mut() = None;
-        let now = thread_cpu();
-        let budget = Budget::new(limits, before, now);
+        let now = self.clock.start();
+        let budget = Budget::new(limits, before);
         self.budget.set(Some(budget));
-        self.watch.arm(budget.left(now));
+        self.watch.arm(now, budget.left(Duration::ZERO));
     }
 
     /// Ends a slice; returns what its run has used.
     pub(crate) fn end(&self) -> Usage {
         self.watch.disarm();
-        *self.context.borrow_mut() = Rc::new(());
-        self.budget.take().map(|budget| budget.end(thread_cpu())).unwrap_or_default()
+        *self.context.borrow_mut() = None;
+        self.budget.take().map(|budget| budget.end(self.clock.used().0)).unwrap_or_default()
     }
 
     /// Takes the operation that the slice has ended with.
@@ -160,8 +162,8 @@ impl Host {
             Value::Handle(handle) => Some(handle),
             _ => None,
         };
-        let context = Rc::clone(&self.context.borrow());
-        body(&Call { receiver, arguments, context: &*context })
+        let context = self.context.borrow().clone();
+        body(&Call { receiver, arguments, context: context.as_deref().unwrap_or(&()) })
     }
 
     /// Gives the bytes of the last reply to `reader`.
@@ -172,10 +174,10 @@ impl Host {
     /// Decides what becomes of a slice that the watchdog has interrupted.
     pub(crate) fn overdue(&self) -> Verdict {
         let Some(mut budget) = self.budget.get() else { return Verdict::GoOn(Duration::MAX) };
-        let now = thread_cpu();
-        let verdict = budget.verdict(now);
+        let (used, now) = self.clock.used();
+        let verdict = budget.verdict(used);
         self.budget.set(Some(budget));
-        self.watch.arm(budget.left(now));
+        self.watch.arm(now, budget.left(used));
         verdict
     }
 
@@ -239,11 +241,4 @@ impl Handles {
             self.remove(id);
         }
     }
-}
-
-/// The CPU time of this thread.
-fn thread_cpu() -> Duration {
-    let now = clock_gettime(ClockId::ThreadCPUTime);
-    let seconds = u64::try_from(now.tv_sec).expect("CPU time is not negative");
-    Duration::new(seconds, u32::try_from(now.tv_nsec).expect("nanoseconds of a second fit"))
 }

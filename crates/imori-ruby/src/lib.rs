@@ -7,6 +7,7 @@
 mod vm;
 mod ffi;
 mod host;
+mod clock;
 mod watchdog;
 mod budget;
 mod codec;

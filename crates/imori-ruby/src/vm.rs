@@ -160,7 +160,8 @@ struct State {
 struct FiberSlot {
     limits: Limits,
     usage: Usage,
-    context: Rc<dyn Any>,
+    /// `None` while no run has the fiber.
+    context: Option<Rc<dyn Any>>,
 }
 
 impl Vm {
@@ -219,7 +220,7 @@ impl Vm {
         let mut state = self.shared.borrow();
         let slot = state.free_script();
         let host = &self.shared.host;
-        host.begin(&self.shared.limits, Usage::default(), &no_context());
+        host.begin(&self.shared.limits, Usage::default(), None);
         let step = state.engine.as_mut().map(|engine| engine.compile(&name, text, slot));
         host.end();
         let failure = match (step, &state.engine) {
@@ -356,7 +357,7 @@ impl Vm {
         let script = self.compile(file, text).map_err(OpenError::Compile)?;
         let mut state = self.shared.borrow();
         let host = &self.shared.host;
-        host.begin(&self.shared.limits, Usage::default(), &no_context());
+        host.begin(&self.shared.limits, Usage::default(), None);
         let step = state.engine.as_mut().map(|engine| engine.run(script.slot, is_core));
         host.end();
         match (step, &state.engine) {
@@ -430,7 +431,7 @@ impl Shared {
         let State { engine, fibers, .. } = &mut *state;
         let engine = engine.as_mut()?;
         let fiber = &mut fibers[slot];
-        self.host.begin(&fiber.limits, fiber.usage, &fiber.context);
+        self.host.begin(&fiber.limits, fiber.usage, fiber.context.clone());
         let before = fiber.usage;
         let step = slice(engine);
         fiber.usage = self.host.end();
@@ -495,7 +496,7 @@ impl State {
     }
 
     fn idle_fiber(&mut self, limits: Limits, context: Rc<dyn Any>) -> usize {
-        let fiber = FiberSlot { limits, usage: Usage::default(), context };
+        let fiber = FiberSlot { limits, usage: Usage::default(), context: Some(context) };
         match self.idle_fibers.pop() {
             Some(slot) => {
                 self.fibers[slot] = fiber;
@@ -509,9 +510,9 @@ impl State {
     }
 
     /// Puts a fiber back into the pool. The context is returned, to be dropped when nothing is borrowed.
-    fn release_fiber(&mut self, slot: usize) -> Rc<dyn Any> {
+    fn release_fiber(&mut self, slot: usize) -> Option<Rc<dyn Any>> {
         self.idle_fibers.push(slot);
-        std::mem::replace(&mut self.fibers[slot].context, no_context())
+        self.fibers[slot].context.take()
     }
 }
 
@@ -535,10 +536,6 @@ impl Drop for Script {
             Err(_) => self.shared.dropped.borrow_mut().push(Dropped::Script(self.slot)),
         }
     }
-}
-
-fn no_context() -> Rc<dyn Any> {
-    Rc::new(())
 }
 
 /// Reads an exception that shim.c has written.

@@ -40,15 +40,15 @@ impl Watch {
         *lock(&self.interrupt) = interrupt;
     }
 
-    /// Has the VM interrupted after this time, and again and again until it is armed anew or disarmed.
-    pub(crate) fn arm(&self, after: Duration) {
+    /// Has the VM interrupted this time after `now`, and again and again until it is armed anew or disarmed.
+    pub(crate) fn arm(&self, now: Instant, after: Duration) {
         if after.is_zero()
             && let Some(interrupt) = &*lock(&self.interrupt)
         {
             interrupt();
         }
         let watchdog = watchdog();
-        let deadline = watchdog.started.elapsed() + after;
+        let deadline = now.saturating_duration_since(watchdog.started) + after;
         let deadline_ns = u64::try_from(deadline.as_nanos()).unwrap_or(u64::MAX).max(1);
         // Either this sees that the thread sleeps, or the thread sees the deadline before it does.
         self.deadline_ns.store(deadline_ns, Ordering::SeqCst);
