@@ -51,7 +51,7 @@ pub(super) async fn pass(
             return problem(StatusCode::BAD_GATEWAY, "the route has no upstream server for this request");
         }
     };
-    let shown = uri.to_string();
+    let shown = uri.clone();
     let mut request = Request::new(match body {
         RequestBody::Read(bytes) => Full::new(bytes).map_err(BodyError::from).boxed_unsync(),
         RequestBody::Incoming(body) if body.is_end_stream() => {
@@ -86,19 +86,19 @@ pub(super) async fn pass(
         }
         // The request asked for no such protocol, so that nobody on this side would speak it.
         (Ok(Ok(response)), _) if response.status().is_informational() => {
-            warn!(route = %facts.route.name, upstream = shown, status = %response.status(), "an upstream server switches protocols");
+            warn!(route = %facts.route.name, upstream = %shown, status = %response.status(), "an upstream server switches protocols");
             problem(StatusCode::BAD_GATEWAY, "the upstream server switches to another protocol")
         }
         (Ok(Ok(response)), _) => passed_back(response.map(Body::stream)),
         (Ok(Err(error)), _) => {
-            warn!(route = %facts.route.name, upstream = shown, %error, "an upstream server has not answered");
+            warn!(route = %facts.route.name, upstream = %shown, %error, "an upstream server has not answered");
             problem(
                 StatusCode::BAD_GATEWAY,
                 "the upstream server cannot be reached, or has not answered with HTTP",
             )
         }
         (Err(_), _) => {
-            warn!(route = %facts.route.name, upstream = shown, "an upstream server has not answered in time");
+            warn!(route = %facts.route.name, upstream = %shown, "an upstream server has not answered in time");
             problem(StatusCode::GATEWAY_TIMEOUT, "the upstream server has not answered in time")
         }
     }

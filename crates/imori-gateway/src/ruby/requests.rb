@@ -4,18 +4,24 @@ class Nginx
   class Async
     class HTTP
       class Response
-        attr_reader :status, :headers, :body
+        attr_reader :status, :body
 
+        # The headers are a Hash, or the text that `__headers` reads.
         def initialize(status, headers, body)
           @status = status
           @headers = headers
           @body = body
         end
 
+        def headers
+          @headers = HTTP.__headers(@headers) if @headers.is_a?(String)
+          @headers
+        end
+
         # A header by its name in any case.
         def [](name)
           wanted = name.to_s.downcase
-          found = @headers.find { |own, _| own.downcase == wanted }
+          found = headers.find { |own, _| own.downcase == wanted }
           found && found[1]
         end
 

@@ -14,6 +14,7 @@ use super::{
     taken::TakenMessages,
 };
 use crate::exchange::{Exchange, LINE_BYTES_MAX};
+use crate::outgoing::Answer;
 
 /// Headers of one message that a script makes.
 const HEADERS_MAX: usize = 1000;
@@ -30,7 +31,7 @@ pub(super) struct RunState {
     pub(super) services: Rc<dyn Services>,
     pub(super) compiled: CompiledReference,
     /// What `Nginx::Async::HTTP.last_response` returns.
-    pub(super) last_response: RefCell<Value>,
+    pub(super) last_response: RefCell<Option<Answer>>,
     /// The locks that the run holds, by name; they are free when it ends.
     locks: RefCell<HashMap<Vec<u8>, OwnedMutexGuard<()>>>,
     /// The messages that the run, or one beside it, has taken.
@@ -47,7 +48,7 @@ impl RunState {
             exchange,
             services,
             compiled,
-            last_response: RefCell::new(Value::Nil),
+            last_response: RefCell::default(),
             locks: RefCell::default(),
             taken: Rc::default(),
         }

@@ -3,7 +3,7 @@
 use std::{rc::Rc, time::Duration};
 
 use http::{
-    HeaderMap, HeaderValue, Uri,
+    HeaderMap, HeaderName, HeaderValue, Uri,
     header::{CONTENT_LENGTH, USER_AGENT},
 };
 use imori_ruby::{Call, Error, Library, Reply, Value};
@@ -11,7 +11,7 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode, percent_encod
 
 use super::{
     context::{
-        argument_error, awaiting, body_at, bytes_at, exchange_of, headers_of, headers_to_ruby,
+        RunState, argument_error, awaiting, body_at, bytes_at, exchange_of, headers_of, headers_to_ruby,
         optional_integer_at, optional_text_at, pairs_at, run_of,
     },
     request::{line_at, method_at},
@@ -38,7 +38,10 @@ pub(super) fn declare(library: &mut Library) {
         .class("Nginx::Utils", "Object")
         .awaiting_singleton_method("Nginx::Async::HTTP", "__sub_request", sub_request)
         .singleton_method("Nginx::Async::HTTP", "__last", |call| {
-            Ok(run_of(call)?.last_response.borrow().clone())
+            Ok(run_of(call)?.last_response.borrow().as_ref().map_or(Value::Nil, to_ruby))
+        })
+        .singleton_method("Nginx::Async::HTTP", "__headers", |call| {
+            Ok(headers_to_ruby(&headers_of_lines(&bytes_at(call, 0)?)))
         })
         .module("Imori::HTTP")
         .awaiting_singleton_method("Imori::HTTP", "__fetch", |call| fetch(call, &line_at(call, 0)?))
@@ -89,9 +92,7 @@ fn sub_request(call: &Call<'_>) -> Result<Reply, Error> {
     awaiting(async move {
         let answering = run.services.subrequest(&run.exchange, request);
         let answer = tokio::time::timeout(timeout, answering).await.unwrap_or(Err(FetchError::Late(timeout)));
-        let answer = to_ruby(answer.map_err(to_error)?);
-        run.last_response.replace(answer.clone());
-        Ok(answer)
+        Ok(keep(&run, answer.map_err(to_error)?))
     })
 }
 
@@ -107,11 +108,7 @@ fn fetch(call: &Call<'_>, url: &str) -> Result<Reply, Error> {
         answer_bytes: run.exchange.limits.get().answer_bytes,
     };
     let fetcher = run.tools().fetcher.clone();
-    awaiting(async move {
-        let answer = to_ruby(fetcher.fetch(outgoing).await.map_err(to_error)?);
-        run.last_response.replace(answer.clone());
-        Ok(answer)
-    })
+    awaiting(async move { Ok(keep(&run, fetcher.fetch(outgoing).await.map_err(to_error)?)) })
 }
 
 /// Reads a URL of `http` or `https`.
@@ -151,10 +148,43 @@ fn timeout_at(call: &Call<'_>, index: usize) -> Result<Duration, Error> {
     }
 }
 
-fn to_ruby(answer: Answer) -> Value {
-    let Answer { status, headers, body } = answer;
-    let status = Value::Integer(status.as_u16().into());
-    Value::Array(vec![status, headers_to_ruby(&headers), Value::string(&body)])
+/// Keeps an answer as the last one of the run, and returns what `Response.new` takes.
+fn keep(run: &RunState, answer: Answer) -> Value {
+    let value = to_ruby(&answer);
+    run.last_response.replace(Some(answer));
+    value
+}
+
+/// The arguments of `Response.new`. The headers are one text, because few scripts look at them.
+fn to_ruby(answer: &Answer) -> Value {
+    let status = Value::Integer(answer.status.as_u16().into());
+    Value::Array(vec![status, Value::String(lines_of(&answer.headers)), Value::string(&answer.body)])
+}
+
+/// Headers as lines; no value has a line break (RFC 9110, 5.5).
+fn lines_of(headers: &HeaderMap) -> Vec<u8> {
+    let mut lines = Vec::new();
+    for (name, value) in headers {
+        lines.extend_from_slice(name.as_str().as_bytes());
+        lines.push(b':');
+        lines.extend_from_slice(value.as_bytes());
+        lines.push(b'\n');
+    }
+    lines
+}
+
+/// The headers that `lines_of` has written.
+fn headers_of_lines(lines: &[u8]) -> HeaderMap {
+    let mut headers = HeaderMap::new();
+    for line in lines.split(|byte| *byte == b'\n') {
+        let Some(colon) = line.iter().position(|byte| *byte == b':') else { continue };
+        let (name, value) =
+            (line.get(..colon).unwrap_or_default(), line.get(colon + 1..).unwrap_or_default());
+        if let (Ok(name), Ok(value)) = (HeaderName::from_bytes(name), HeaderValue::from_bytes(value)) {
+            headers.append(name, value);
+        }
+    }
+    headers
 }
 
 /// The exception for an answer that did not come.
@@ -174,6 +204,17 @@ pub(super) fn to_error(error: FetchError) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn headers_survive_as_lines() {
+        let mut headers = HeaderMap::new();
+        for (name, value) in
+            [("a", "b: c"), ("set-cookie", "1"), ("set-cookie", "2"), ("empty", ""), ("z", "\t\u{e9}")]
+        {
+            headers.append(name, HeaderValue::from_bytes(value.as_bytes()).unwrap());
+        }
+        assert_eq!(headers_of_lines(&lines_of(&headers)), headers);
+    }
 
     #[test]
     fn url_is_absolute_and_without_password() {
