@@ -1,6 +1,7 @@
 //! The gateway: its workers, and its configuration.
 
 use std::fmt;
+use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -54,7 +55,11 @@ impl Routes {
     /// # Errors
     /// All its faults, by file and line.
     pub fn read(path: &Path) -> Result<Routes, Problems> {
-        let configuration = load(path)?;
+        let text = fs::read_to_string(path).map_err(|error| {
+            let message = format!("it cannot be read: {error}");
+            Problems(vec![Problem { file: path.display().to_string(), line: 0, message }])
+        })?;
+        let configuration = load(&text, path)?;
         let faults = check_scripts(&configuration);
         match faults.is_empty() {
             true => Ok(Routes { path: path.to_owned(), configuration: Arc::new(configuration) }),

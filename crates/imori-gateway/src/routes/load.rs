@@ -1,7 +1,6 @@
 //! Reads a routes file, and reports all its faults at once.
 
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use serde::de::DeserializeOwned;
@@ -16,21 +15,13 @@ use super::problem::{Problem, Problems, line_of};
 /// The top-level keys.
 const KEYS: [&str; 5] = ["gateway", "limits", "scripts", "route", "deliver"];
 
-/// Reads the routes file at this path, and the scripts that it names.
+/// Reads the text of the routes file at this path, and the scripts that it names.
 ///
 /// # Errors
 /// All faults that were found, by file and line.
-pub(crate) fn load(path: &Path) -> Result<Configuration, Problems> {
-    let file = path.display().to_string();
-    let text = fs::read_to_string(path).map_err(|error| {
-        let message = format!("it cannot be read: {error}");
-        Problems(vec![Problem { file: file.clone(), line: 0, message }])
-    })?;
-    let folder = path.parent().unwrap_or(Path::new("")).to_path_buf();
-    read(&text, &file, folder, path)
-}
-
-fn read(text: &str, file: &str, folder: PathBuf, path: &Path) -> Result<Configuration, Problems> {
+pub(crate) fn load(text: &str, path: &Path) -> Result<Configuration, Problems> {
+    let (file, folder) = (path.display().to_string(), path.parent().unwrap_or(Path::new("")).to_path_buf());
+    let file = file.as_str();
     let mut reading = Reading { text, file, problems: Vec::new() };
     let (document, errors) = DeTable::parse_recoverable(text);
     for error in errors {
@@ -112,11 +103,13 @@ impl Reading<'_> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::super::router::{Found, RouteQuery};
     use super::*;
 
     fn faults(text: &str) -> Vec<String> {
-        let read = read(text, "routes.toml", PathBuf::new(), Path::new("routes.toml"));
+        let read = load(text, Path::new("routes.toml"));
         read.err()
             .map(|problems| problems.to_string())
             .unwrap_or_default()
@@ -179,6 +172,11 @@ return = { status = 200 }
     }
 
     #[test]
+    fn a_fault_is_one_line() {
+        assert_eq!(faults("[[route]]\nname = \"a\\nb\\r\\u0085\"\npath = '/'\n").len(), 1);
+    }
+
+    #[test]
     fn a_broken_document_is_reported_once() {
         assert_eq!(faults("[[route]\n").len(), 1);
     }
@@ -214,7 +212,7 @@ user = 'joe'
 login = 'optional'
 return = { status = 200 }
 ";
-        let read = read(text, "r", PathBuf::new(), Path::new("r")).unwrap();
+        let read = load(text, Path::new("r")).unwrap();
         let [a, b] = read.routes.as_slice() else { panic!("two routes") };
         assert_eq!((a.limits.body_bytes, a.limits.time.as_millis()), (10, 7));
         assert_eq!((a.user.as_deref(), b.user.as_deref()), (Some("web"), Some("joe")));
@@ -228,7 +226,7 @@ return = { status = 200 }
 prefix = '/a/'
 proxy = { to = 'http://127.0.0.1:1/b/{rest}' }
 ";
-        let read = read(text, "r", PathBuf::new(), Path::new("r")).unwrap();
+        let read = load(text, Path::new("r")).unwrap();
         for (path, expected) in [("/a/", ""), ("/a/x/y", "x/y")] {
             let asked =
                 RouteQuery { host: "h", port: 80, method: &http::Method::GET, path, is_internal: false };

@@ -16,6 +16,8 @@ pub(crate) struct Problem {
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Problem { file, line, message } = self;
+        // It quotes what the file says, and stays on one line.
+        let message = message.replace(char::is_control, " ");
         match line {
             0 => write!(f, "{file}: {message}"),
             line => write!(f, "{file}:{line}: {message}"),
