@@ -65,6 +65,11 @@ impl Service {
         ProtocolName::ALL.into_iter().map(Service::Messages).chain(others)
     }
 
+    /// Whether clients send messages through it.
+    pub const fn takes_messages(self) -> bool {
+        matches!(self, Service::Messages(_) | Service::Http)
+    }
+
     /// Its name on the command line and in the log.
     pub const fn name(self) -> &'static str {
         match self {

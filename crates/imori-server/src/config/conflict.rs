@@ -3,7 +3,7 @@
 use std::error::Error;
 use std::fmt;
 
-use super::address::{ListenAddress, ListenerName, ProtocolName, Service};
+use super::address::{ListenAddress, ListenerName};
 use super::exposure::ExposedListener;
 use super::sections::{ClientCertificates, Config, NatsTls};
 use crate::limits::JOURNAL_MESSAGE_SLACK_BYTES;
@@ -70,7 +70,7 @@ impl Config {
     /// The first conflict found.
     pub fn check(&self) -> Result<(), ConfigConflict> {
         self.refuse_exposure().map_err(ConfigConflict::Exposed)?;
-        if !ProtocolName::ALL.iter().any(|protocol| self.listeners.has(Service::Messages(*protocol))) {
+        if !self.open_listeners().any(|(listener, _)| listener.service.takes_messages()) {
             return Err(ConfigConflict::NoListener);
         }
         self.refuse_half_tls()?;
@@ -172,7 +172,7 @@ mod tests {
     use super::*;
     use std::path::Path;
 
-    use crate::config::{Bytes, Effect, FilePath, Listeners};
+    use crate::config::{Bytes, Effect, FilePath, Listeners, Service};
 
     fn listening(stomp: &[&str], nats: &[&str]) -> Config {
         let parse = |addresses: &[&str]| addresses.iter().map(|address| address.parse().unwrap()).collect();
@@ -206,6 +206,10 @@ mod tests {
         let mut config = listening(&[], &[]);
         config.listeners.nats_monitor = vec!["127.0.0.1:1".parse().unwrap()];
         assert_eq!(config.check(), Err(ConfigConflict::NoListener));
+        config.listeners.http = vec!["127.0.0.1:2".parse().unwrap()];
+        assert_eq!(config.check(), Err(ConfigConflict::NoListener), "without routes it is not opened");
+        config.gateway.routes = FilePath::from(Path::new("routes.toml"));
+        assert_eq!(config.check(), Ok(()));
     }
 
     #[test]

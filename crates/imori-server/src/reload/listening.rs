@@ -51,7 +51,7 @@ fn bind_one(name: ListenerName, wanted: ListenAddress) -> Result<Option<Bound>, 
 }
 
 fn has_messages(mut names: impl Iterator<Item = ListenerName>) -> Result<(), StartError> {
-    match names.any(|name| matches!(name.service, Service::Messages(_))) {
+    match names.any(|name| name.service.takes_messages()) {
         true => Ok(()),
         false => Err(StartError::NoListener),
     }
