@@ -7,7 +7,7 @@ from harness.nats.jetstream import Session, bodies, error_code, scenario, take
 
 WORK_QUEUE, INTEREST = api.RetentionPolicy.WORK_QUEUE, api.RetentionPolicy.INTEREST
 NOT_UNIQUE, NEEDS_FILTER = 10100, 10099
-NEEDS_EXPLICIT_ACKS, HAS_ACK_ALL = 10098, 10084
+PULL_NEEDS_ACKS, NEEDS_EXPLICIT_ACKS = 10084, 10098
 
 
 @scenario
@@ -54,8 +54,8 @@ async def test_consumers_of_a_work_queue_do_not_overlap(run: Session) -> None:
 async def test_a_work_queue_needs_acknowledgements(run: Session) -> None:
     await run.add(retention=WORK_QUEUE)
     for policy, expected in (
-        (api.AckPolicy.NONE, NEEDS_EXPLICIT_ACKS),
-        (api.AckPolicy.ALL, HAS_ACK_ALL),
+        (api.AckPolicy.NONE, PULL_NEEDS_ACKS),
+        (api.AckPolicy.ALL, NEEDS_EXPLICIT_ACKS),
     ):
         assert await error_code(run.consumer(ack_policy=policy)) == expected, policy
 
