@@ -18,7 +18,15 @@ class NatsBehaviour:
     # reason. nats-server itself must give its own answers.
     may_deviate: bool
 
+    # nats-server answers an acknowledgement before the consumer's state is in its file, so that a
+    # kill makes it deliver the message again. Imori answers when the acknowledgement is safe.
+    answered_acks_survive_kills: bool
 
-IMORI = NatsBehaviour(explains_wrong_arguments=True, may_deviate=True)
 
-NATS_SERVER = NatsBehaviour(explains_wrong_arguments=False, may_deviate=False)
+IMORI = NatsBehaviour(
+    explains_wrong_arguments=True, may_deviate=True, answered_acks_survive_kills=True
+)
+
+NATS_SERVER = NatsBehaviour(
+    explains_wrong_arguments=False, may_deviate=False, answered_acks_survive_kills=False
+)
