@@ -40,3 +40,12 @@ DRIVERS = [
         scenario=r"^  async (\w+)\(",
     ),
 ]
+
+# The program that uses streams by nats.go's package `jetstream`.
+JETSTREAM_GO = Driver(
+    client="nats.go/jetstream",
+    command=(str(BUILT / "driver-jetstream"),),
+    needs=(BUILT / "driver-jetstream",),
+    source=FOLDER / "go/jetstream/main.go",
+    scenario=r'^\t"(\w+)":',
+)

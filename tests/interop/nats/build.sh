@@ -7,7 +7,8 @@ built=$(cd ../../.. && pwd)/.tools/nats
 mkdir -p "$built"
 
 if command -v go >/dev/null; then
-    (cd go && go build -o "$built/driver-go" . && go build -o "$built/" tool)
+    (cd go && go build -o "$built/driver-go" . && go build -o "$built/" tool &&
+        go build -o "$built/driver-jetstream" ./jetstream)
     (cd ../go && go build -o "$built/stomp-go" .)
 fi
 if command -v cargo >/dev/null; then
