@@ -8,9 +8,10 @@ import os
 import random
 import signal
 import time
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TypeVar
 
 import nats
 import pytest
@@ -33,6 +34,8 @@ ACK_WAIT_S = 1.0
 
 # How long a fetch waits before the next attempt.
 FETCH_S = 0.2
+
+T = TypeVar("T")
 
 pytestmark = pytest.mark.timeout(120 + 8 * KILLS)
 
@@ -201,7 +204,7 @@ def test_a_stop_keeps_streams_consumers_and_buckets(tmp_path: Path) -> None:
     async def before(run: Session) -> tuple[api.StreamInfo, api.ConsumerInfo]:
         await run.add(max_msgs_per_subject=50)
         await run.publish("a", *(str(number) for number in range(1, 11)))
-        await run.publish("b", "11", Msg_Id="once")
+        await run.publish("b", "11")
         await run.js.delete_msg(NAME, 9)
         reader = await run.consumer(max_deliver=5, ack_wait=30.0)
         for message in (await reader.fetch(4, timeout=DEADLINE_S))[:3]:
@@ -213,10 +216,10 @@ def test_a_stop_keeps_streams_consumers_and_buckets(tmp_path: Path) -> None:
         await bucket.delete("deleted")
         return await run.js.stream_info(NAME), await run.js.consumer_info(NAME, "reader")
 
-    async def after(run: Session, stream: api.StreamInfo, consumer: api.ConsumerInfo) -> None:
+    async def after(run: Session, infos: tuple[api.StreamInfo, api.ConsumerInfo]) -> None:
+        stream, consumer = infos
         found = await run.js.stream_info(NAME)
         assert found.config == stream.config
-        assert found.created == stream.created
         assert found.state.consumer_count == 1
         for name in ("messages", "bytes", "first_seq", "last_seq", "num_deleted"):
             assert getattr(found.state, name) == getattr(stream.state, name), name
@@ -230,20 +233,51 @@ def test_a_stop_keeps_streams_consumers_and_buckets(tmp_path: Path) -> None:
         reader = await run.bind()
         message = await take(reader)
         assert (message.data, message.metadata.num_delivered) == (b"5", 1)
-        ack = await run.js.publish(run.subject("b"), b"11", headers={"Nats-Msg-Id": "once"})
-        assert (ack.seq, ack.duplicate) == (11, True)
         bucket = await run.js.key_value(NAME)
         assert [entry.value for entry in await bucket.history("key")] == [b"1", b"2"]
         assert await bucket.keys() == ["key"]
 
+    around_a_stop(tmp_path, before, after)
+
+
+def test_a_stop_keeps_the_time_of_creation(tmp_path: Path) -> None:
+    async def before(run: Session) -> api.StreamInfo:
+        return await run.add()
+
+    async def after(run: Session, stream: api.StreamInfo) -> None:
+        assert (await run.js.stream_info(NAME)).created == stream.created
+
+    around_a_stop(tmp_path, before, after)
+
+
+def test_a_repeated_id_is_known_after_a_stop(tmp_path: Path) -> None:
+    async def before(run: Session) -> list[int]:
+        await run.add()
+        return await run.publish("a", "1") + await run.publish("a", "2", Msg_Id="once")
+
+    async def after(run: Session, stored: list[int]) -> None:
+        ack = await run.js.publish(run.subject("a"), b"2", headers={"Nats-Msg-Id": "once"})
+        assert (ack.seq, ack.duplicate) == (stored[-1], True)
+        assert (await run.state()).messages == 2
+
+    around_a_stop(tmp_path, before, after)
+
+
+def around_a_stop(
+    folder: Path,
+    before: Callable[[Session], Awaitable[T]],
+    after: Callable[[Session, T], Awaitable[None]],
+) -> None:
+    """Calls `before`, restarts the broker by SIGTERM, and calls `after` with the result."""
+
     async def main() -> None:
-        with running_jetstream(tmp_path) as broker:
+        with running_jetstream(folder) as broker:
             async with session(broker, NAME) as run:
-                infos = await before(run)
+                result = await before(run)
             broker.end(signal.SIGTERM)
-        with running_jetstream(tmp_path) as broker:
+        with running_jetstream(folder) as broker:
             async with session(broker, NAME) as run:
-                await after(run, *infos)
+                await after(run, result)
             broker.end(signal.SIGTERM)
 
     asyncio.run(main())
