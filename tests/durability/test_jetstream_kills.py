@@ -1,6 +1,6 @@
 """The broker is killed while nats-py publishes, consumes and puts; streams keep what was confirmed.
 
-`JETSTREAM_KILLS` is the number of kills, `SEED` determines when.
+A third of `KILLS` is the number of kills, `SEED` determines when.
 """
 
 import asyncio
@@ -23,7 +23,7 @@ from harness.nats.behaviour import IMORI, NATS_SERVER, NatsBehaviour
 from harness.nats.broker import IS_REFERENCE
 from harness.nats.jetstream import Session, running_jetstream, session, take
 
-KILLS = int(os.environ.get("JETSTREAM_KILLS", "10"))
+KILLS = int(os.environ.get("KILLS", "30")) // 3
 SEED = int(os.environ.get("SEED", "1"))
 
 NAME = "ponds"
