@@ -177,6 +177,8 @@ pub struct DedupEntry {
     pub id: Arc<[u8]>,
     /// The time of acceptance.
     pub time: Time,
+    /// The sequence number of its message in a stream; 0 for other queues.
+    pub sequence: u64,
 }
 
 /// A reader's response to an offered delivery.

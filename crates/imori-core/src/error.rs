@@ -18,6 +18,8 @@ pub enum BrokerError {
     Route(RouteError),
     /// The queue does not exist.
     NoQueue(Name),
+    /// The queue is a stream, which only clients of JetStream read.
+    IsStream(Name),
     /// The inbox does not exist, because its owner has gone.
     NoInbox,
     /// The queue is exclusive to another connection.
@@ -91,6 +93,9 @@ impl fmt::Display for BrokerError {
             BrokerError::Route(error) => write!(f, "{error}"),
             BrokerError::NoQueue(name) => {
                 write!(f, "there is no queue `{name}`; declare it or use another name")
+            }
+            BrokerError::IsStream(name) => {
+                write!(f, "queue `{name}` is a stream; read it by a consumer of JetStream")
             }
             BrokerError::HeadersTooLarge => {
                 f.write_str("the headers of the message take more than 65,535 bytes; send less in them")

@@ -83,17 +83,17 @@ fn is_unsaid(name: &[u8], value: &Value<'_>) -> bool {
     name == b"x-queue-type" && matches!(value, Value::Text(text) if matches!(&**text, b"" | b"undefined"))
 }
 
-/// Checks that a quorum queue is durable, shared and not deleted with its last consumer.
+/// Checks that a quorum queue or a stream is durable, shared and not deleted with its last consumer.
 ///
 /// # Errors
 /// [`Fault::Property`].
 pub fn check_kind(settings: &QueueSettings) -> Result<(), ArgumentError> {
     let property = match settings.kind {
         QueueKind::Classic => return Ok(()),
-        QueueKind::Quorum if settings.is_auto_delete => "auto-delete",
-        QueueKind::Quorum if settings.exclusive_to.is_some() => "exclusive-owner",
-        QueueKind::Quorum if !settings.is_durable => "non-durable",
-        QueueKind::Quorum => return Ok(()),
+        QueueKind::Quorum | QueueKind::Stream if settings.is_auto_delete => "auto-delete",
+        QueueKind::Quorum | QueueKind::Stream if settings.exclusive_to.is_some() => "exclusive-owner",
+        QueueKind::Quorum | QueueKind::Stream if !settings.is_durable => "non-durable",
+        QueueKind::Quorum | QueueKind::Stream => return Ok(()),
     };
     Err(ArgumentError { argument: "x-queue-type", fault: Fault::Property(property) })
 }

@@ -38,14 +38,18 @@ pub fn find_policy_key(name: &str) -> Option<(&'static Argument, &'static Policy
 }
 
 /// Every argument, in the order in which declarations are compared.
-pub static QUEUE_ARGUMENTS: [Argument; 31] = [
+pub static QUEUE_ARGUMENTS: [Argument; 32] = [
     Argument::setting(
         ("x-queue-type", "the kind of the queue; `quorum` gives it the limits and defaults of RabbitMQ's quorum queues"),
         KINDS,
         |queue, kind| {
-            queue.kind = if kind == Taken::Text(b"quorum") { QueueKind::Quorum } else { QueueKind::Classic };
+            queue.kind = match kind {
+                Taken::Text(b"quorum") => QueueKind::Quorum,
+                Taken::Text(b"stream") => QueueKind::Stream,
+                _ => QueueKind::Classic,
+            };
         },
-        |queue| (queue.kind == QueueKind::Quorum).then(|| Value::text(b"quorum")),
+        |queue| (queue.kind != QueueKind::Classic).then(|| Value::text(queue.kind.name().as_bytes())),
     ),
     // A queue that expires at once could not be used.
     Argument::setting(
@@ -206,6 +210,22 @@ pub static QUEUE_ARGUMENTS: [Argument; 31] = [
     Argument::noted("x-member-placement-tag", Takes::Text)
         .of(QUORUM)
         .noted_policy("member-placement-tag", LIMIT),
+    // Clients cannot give it: a client of JetStream makes the stream, and the record of the stream has its configuration.
+    Argument::setting(
+        ("x-stream-configuration", "the configuration of a stream, as its protocol has it"),
+        Takes::Text,
+        |queue, text| {
+            if let Taken::Text(text) = text {
+                queue.stream.get_or_insert_default().configuration = Box::from(text);
+            }
+        },
+        |queue| {
+            let configuration = queue.stream.as_ref().map(|stream| &stream.configuration);
+            let configuration = configuration.filter(|configuration| !configuration.is_empty())?;
+            Some(Value::text(configuration).into_owned())
+        },
+    )
+    .of(STREAMS),
     Argument::noted("x-max-age", Takes::Anything).of(STREAMS).noted_policy("max-age", NO_LIMIT),
     Argument::noted("x-stream-max-segment-size-bytes", NATURAL)
         .of(STREAMS)

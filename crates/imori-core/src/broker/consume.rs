@@ -75,6 +75,9 @@ pub fn consume<W: World>(
         if !queue.is_open_to(actor.connection) {
             return Err(BrokerError::Locked(queue.name().clone()));
         }
+        if queue.is_stream() {
+            return Err(BrokerError::IsStream(queue.name().clone()));
+        }
         match queue.admit_consumer(options.is_exclusive) {
             Ok(()) => {}
             Err(ConsumeRefusal::Exclusive | ConsumeRefusal::InUse) => {

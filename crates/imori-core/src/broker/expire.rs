@@ -1,6 +1,7 @@
 //! Handles timers of queues, and the time that passed before a restart.
 
 use super::deliver::change_and_deliver;
+use super::streams::delete_idle_consumers;
 use crate::definitions::delete_idle;
 use crate::delivery::Outcome;
 use crate::id::QueueId;
@@ -11,8 +12,9 @@ use crate::world::World;
 /// due, and delivers. Deletes the queue if it has been idle for too long.
 pub fn queue_woken<W: World>(world: &W, id: QueueId) {
     let now = world.now();
-    let is_idle = change_and_deliver(world, id, |queue, _| {
+    let is_idle = change_and_deliver(world, id, |queue, effects| {
         queue.woken(now);
+        delete_idle_consumers(world, queue, effects);
         queue.is_idle_too_long(now)
     });
     if is_idle == Some(true) {

@@ -1,16 +1,16 @@
-//! Gets single messages of a queue on request.
+//! Gets single messages of a queue on request, or looks at them.
 
 use super::deliver::change_and_deliver;
 use crate::authorize::{Action, Actor, Object};
 use crate::confirm::{Confirm, Level};
-use crate::definitions::find_queue;
+use crate::definitions::{find_plain_queue, find_queue};
 use crate::delivery::{Outcome, Taken};
 use crate::entries::Entry;
 use crate::error::BrokerError;
-use crate::id::SessionId;
+use crate::id::{QueueId, SessionId};
 use crate::name::Name;
 use crate::outbound::Outbound;
-use crate::queue::Got;
+use crate::queue::{Got, Peek};
 use crate::world::World;
 
 /// Options of a get.
@@ -37,7 +37,7 @@ pub fn get<W: World>(
     options: &GetOptions<'_>,
 ) -> Result<Got, BrokerError> {
     world.authorize(actor, Action::Consume, Object::Queue(name))?;
-    let id = find_queue(world, actor, name)?;
+    let id = find_plain_queue(world, actor, name)?;
     let now = world.now();
     let got = change_and_deliver(world, id, |queue, effects| {
         queue.touch(now);
@@ -80,7 +80,7 @@ pub fn take<W: World>(
     outcome: Outcome,
 ) -> Result<TakeReport, BrokerError> {
     world.authorize(actor, Action::Consume, Object::Queue(name))?;
-    let id = find_queue(world, actor, name)?;
+    let id = find_plain_queue(world, actor, name)?;
     let now = world.now();
     let taken = change_and_deliver(world, id, |queue, effects| {
         queue.touch(now);
@@ -90,4 +90,22 @@ pub fn take<W: World>(
     });
     let (messages, is_on_disk, level) = taken.ok_or_else(|| BrokerError::NoQueue(Name::new(name)))?;
     Ok(TakeReport { messages, is_on_disk, confirm: world.confirm_own(level) })
+}
+
+/// Returns up to `count` ready messages of a queue, after the first `skip`, in delivery order. Also
+/// returns the queue's id, for messages that must still be read from disk.
+///
+/// # Errors
+/// [`BrokerError::Refused`], [`BrokerError::Locked`] or [`BrokerError::NoQueue`].
+pub fn peek<W: World>(
+    world: &W,
+    actor: &Actor<'_>,
+    name: &[u8],
+    skip: usize,
+    count: usize,
+) -> Result<(QueueId, Peek), BrokerError> {
+    world.authorize(actor, Action::Consume, Object::Queue(name))?;
+    let id = find_queue(world, actor, name)?;
+    let peek = world.with_queue(id, |queue| queue.peek(skip, count));
+    peek.map(|peek| (id, peek)).ok_or_else(|| BrokerError::NoQueue(Name::new(name)))
 }

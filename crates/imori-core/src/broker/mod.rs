@@ -14,22 +14,22 @@ mod disconnect;
 mod settle;
 mod purge;
 mod relocate;
-mod peek;
 mod get;
 mod recheck;
 mod govern;
 mod consume;
 mod expire;
+mod streams;
 mod deliver;
 mod steps;
 
 pub use crate::authorize::Actor;
 pub use crate::definitions::{
-    Declared, DeleteOptions, Deleted, QueueInspection, bind_exchange, bind_queue, declare_exchange,
-    declare_queue, declare_unnamed_queue, delete_exchange, delete_queue, delete_queue_if, find_queue,
-    look_up_exchange, look_up_queue, unbind_exchange, unbind_queue,
+    Declared, DeleteOptions, Deleted, QueueInspection, bind_exchange, bind_queue, change_stream,
+    declare_exchange, declare_queue, declare_unnamed_queue, delete_exchange, delete_queue, delete_queue_if,
+    find_queue, look_up_exchange, look_up_queue, unbind_exchange, unbind_queue,
 };
-pub use crate::pipeline::{PublishReport, may_publish, renew_seen, renew_some_seen};
+pub use crate::pipeline::{PublishReport, answer, may_publish, renew_seen, renew_some_seen};
 pub use crate::queue::Got;
 
 pub use cancel::cancel_delayed;
@@ -42,10 +42,9 @@ pub use disconnect::{delete_exclusive, disconnect, end_session, open_session, se
 
 pub use deliver::{resume_publishers, wake_consumers};
 pub use expire::{queue_restored, queue_woken};
-pub use get::{GetOptions, TakeReport, get, take};
+pub use get::{GetOptions, TakeReport, get, peek, take};
 pub use govern::{apply_policies, set_policies};
 pub use page::{page_failed, page_read, page_unreadable, page_written, pages_copied};
-pub use peek::peek;
 pub use publish::{
     Repetition, notify, publish, publish_again, publish_each, publish_to_queue, publish_with_copies,
 };
@@ -54,4 +53,8 @@ pub use recheck::{Revoked, recheck_readers};
 pub use relocate::{Waiting, relocate};
 pub use settle::{SettleReport, annotate, grant, grant_frames, settle, visit_annotations};
 pub use steps::{Annotations, MergeAnnotations, Step};
+pub use streams::{
+    confirm_stream, delete_stream_consumer, put_stream_consumer, request_from_stream, settle_stream,
+    stream_progressed, with_stream,
+};
 pub use throttle::{must_wait_to_commit, must_wait_to_publish};

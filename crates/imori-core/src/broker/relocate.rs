@@ -10,7 +10,7 @@ use std::sync::Arc;
 use super::deliver::change_and_deliver;
 use crate::authorize::{Action, Actor, Object};
 use crate::confirm::{Confirm, Level, Lsn};
-use crate::definitions::find_queue;
+use crate::definitions::find_plain_queue;
 use crate::error::BrokerError;
 use crate::id::QueueId;
 use crate::message::{Address, AddressView, Deaths, Message, Publication, meant_address};
@@ -53,7 +53,7 @@ pub fn relocate<W: World>(
     to: &Address,
 ) -> Result<Option<Confirm>, BrokerError> {
     world.authorize(actor, Action::Consume, Object::Queue(from))?;
-    let source = find_queue(world, actor, from)?;
+    let source = find_plain_queue(world, actor, from)?;
     let (exchange, subject) = meant_address(to.exchange.as_bytes(), to.subject.as_bytes());
     if is_inbox(exchange, subject) {
         return Err(BrokerError::Nowhere(Name::new(subject)));
@@ -116,6 +116,9 @@ impl Relocation<'_> {
                     let Some(queue) = queues.find(*id) else { continue };
                     if queue.is_over_with(1, bytes) {
                         return Err(BrokerError::QueueFull(queue.name().clone()));
+                    }
+                    if queue.is_stream() {
+                        return Err(BrokerError::IsStream(queue.name().clone()));
                     }
                     takers += 1;
                     kept.push(queue.durability().map(|durability| (durability.id, durability.level)));

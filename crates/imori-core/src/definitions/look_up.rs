@@ -34,6 +34,22 @@ pub fn find_queue<W: World>(world: &W, actor: &Actor<'_>, name: &[u8]) -> Result
     }
 }
 
+/// Finds a queue as [`find_queue`] does, and refuses a stream, whose messages nobody takes out.
+///
+/// # Errors
+/// As [`find_queue`], and [`BrokerError::IsStream`].
+pub(crate) fn find_plain_queue<W: World>(
+    world: &W,
+    actor: &Actor<'_>,
+    name: &[u8],
+) -> Result<QueueId, BrokerError> {
+    let id = find_queue(world, actor, name)?;
+    match world.with_queue(id, |queue| queue.is_stream()) {
+        Some(true) => Err(BrokerError::IsStream(Name::new(name))),
+        _ => Ok(id),
+    }
+}
+
 /// Finds a queue and its counts, as a passive declaration does. This does not count as use of the
 /// queue.
 ///

@@ -37,6 +37,11 @@ impl PageKeep<'_> {
         }
     }
 
+    /// The rule for a page of a stream, of which removed entries are known by their sequence numbers alone.
+    pub(crate) fn by_sequence(self) -> Self {
+        PageKeep { settled: None, ..self }
+    }
+
     /// Makes the rule independent of its page.
     pub(crate) fn into_owned(self) -> PageKeep<'static> {
         let settled = self.settled.map(|settled| Cow::Owned(settled.into_owned()));

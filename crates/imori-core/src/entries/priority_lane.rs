@@ -293,6 +293,65 @@ impl PriorityLane {
         }
     }
 
+    /// Removes a message that is on disk alone; returns its page.
+    pub(crate) fn remove_on_disk(&mut self, sequence: u64, pages: &mut Pages) -> Option<PageId> {
+        let has = |part: &Part| match part {
+            Part::Page(part) => part.last >= sequence,
+            Part::Packed(packed) => packed.last() >= sequence,
+            Part::Memory(_) => false,
+        };
+        let mut at = self.parts.iter().position(has)?;
+        if let Some(Part::Packed(packed)) = self.parts.get(at) {
+            let id = packed.page_from(sequence);
+            self.unpack(at, id, 1, pages);
+            at =
+                self.parts.iter().position(|part| matches!(part, Part::Page(part) if Some(part.id) == id))?;
+        }
+        let Some(Part::Page(part)) = self.parts.get_mut(at) else { return None };
+        if part.start > sequence {
+            return None;
+        }
+        let id = part.id;
+        part.len -= 1;
+        if part.len == 0 {
+            let later = self.parts.split_off(at + 1);
+            self.parts.pop_back();
+            let mut later = later.into_iter();
+            match later.next() {
+                Some(Part::Memory(run)) => self.append(run),
+                Some(page) => self.parts.push_back(page),
+                None => {}
+            }
+            self.parts.extend(later);
+        }
+        Some(id)
+    }
+
+    /// Cuts all messages in memory but the newest `keep` bytes into pages. `paged` works as in
+    /// [`PriorityLane::cut_between`].
+    pub(crate) fn cut_oldest(
+        &mut self,
+        keep: usize,
+        mut paged: impl FnMut(Run, bool) -> (Vec<PagePart>, Run),
+    ) {
+        let of_run = |part: &Part| if let Part::Memory(run) = part { run.memory() } else { 0 };
+        let mut surplus = self.parts.iter().map(of_run).sum::<usize>().saturating_sub(keep);
+        for part in std::mem::take(&mut self.parts) {
+            match part {
+                Part::Memory(mut run) if surplus > 0 => {
+                    let cut = run.cut(surplus);
+                    surplus = surplus.saturating_sub(cut.memory());
+                    let (pages, rest) = paged(cut, run.is_empty());
+                    self.parts.extend(pages.into_iter().map(Part::Page));
+                    self.append(rest);
+                    self.append(run);
+                }
+                Part::Memory(run) => self.append(run),
+                page => self.parts.push_back(page),
+            }
+        }
+    }
+
     /// Replaces a page by its messages.
     pub(crate) fn replace(&mut self, id: PageId, run: Run) {
         let Some(at) = self.find(id) else { return };

@@ -124,6 +124,32 @@ impl Ready {
         Some(taken)
     }
 
+    /// Removes a message that is on disk alone; returns its page. The page may have no such message.
+    pub(crate) fn remove_on_disk(&mut self, sequence: u64, pages: &mut Pages) -> Option<PageId> {
+        let lane = self.lanes.last_mut()?;
+        let page = lane.remove_on_disk(sequence, pages)?;
+        self.len -= 1;
+        Some(page)
+    }
+
+    /// Cuts all messages in memory but the newest `keep` bytes. `paged` works as in [`Ready::cut`].
+    pub(crate) fn cut_oldest(
+        &mut self,
+        keep: usize,
+        mut paged: impl FnMut(Run, bool) -> (Vec<PagePart>, Run),
+    ) {
+        let mut change = (0, 0);
+        let Some(lane) = self.lanes.last_mut() else { return };
+        lane.cut_oldest(keep, |run, is_whole| {
+            let (len, memory) = (run.len(), run.memory());
+            let (pages, rest) = paged(run, is_whole);
+            change = (change.0 + len - rest.len(), change.1 + memory - rest.memory());
+            (pages, rest)
+        });
+        self.len_in_memory -= change.0;
+        self.memory -= change.1;
+    }
+
     /// Cuts the messages in memory below the `mark` of their priority, except the first `keep` bytes and the
     /// newest part. `paged` works as in [`Ready::cut`], and also gets whether the cut ends with a part.
     pub(crate) fn cut_between(

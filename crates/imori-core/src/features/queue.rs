@@ -31,13 +31,16 @@ impl QueueFeatures {
     pub(crate) const EXPIRES: QueueFeatures = QueueFeatures(1 << 11);
     /// Failed deliveries are counted.
     pub(crate) const COUNTS: QueueFeatures = QueueFeatures(1 << 12);
+    /// The queue is a stream.
+    pub(crate) const STREAM: QueueFeatures = QueueFeatures(1 << 13);
 
     /// Parts that affect publishing.
     pub(crate) const OF_PUBLISH: QueueFeatures = QueueFeatures::DELAYED
         .and(QueueFeatures::SEEKERS)
         .and(QueueFeatures::GROUPS)
         .and(QueueFeatures::SINGLE_ACTIVE)
-        .and(QueueFeatures::NO_LOCAL);
+        .and(QueueFeatures::NO_LOCAL)
+        .and(QueueFeatures::STREAM);
     /// Parts that may have work when the queue changes even though no message is ready.
     pub(crate) const OF_DELIVER: QueueFeatures = QueueFeatures::PENDING_DEAD_LETTERS
         .and(QueueFeatures::DELAYED)
@@ -51,7 +54,8 @@ impl QueueFeatures {
         .and(QueueFeatures::THROTTLE)
         .and(QueueFeatures::ASKERS)
         .and(QueueFeatures::SEEKERS)
-        .and(QueueFeatures::EXPIRES);
+        .and(QueueFeatures::EXPIRES)
+        .and(QueueFeatures::STREAM);
 
     const fn and(self, other: QueueFeatures) -> QueueFeatures {
         QueueFeatures(self.0 | other.0)

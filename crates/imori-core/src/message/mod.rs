@@ -4,6 +4,7 @@
 //! created, once, however many queues share it.
 
 mod publication;
+mod stream_publish;
 mod stored;
 mod view;
 mod properties;
@@ -19,5 +20,6 @@ pub use envelope::{Death, DeathReason, Deaths, Envelope};
 pub use properties::{OriginId, Origins, Properties, Property, Span};
 pub use publication::Publication;
 pub use stored::{BODY_SHARED_MIN, Message};
+pub use stream_publish::{Rollup, StreamPublish};
 pub use value::Value;
 pub use view::{AddressParts, HeaderReader, HeaderReaders, MessageView, NoHeaders};

@@ -7,6 +7,7 @@ use bytes::Bytes;
 
 use super::properties::Properties;
 use super::stored::Message;
+use super::stream_publish::StreamPublish;
 use super::view::MessageView;
 use crate::id::ConnectionId;
 use crate::memory::Gauge;
@@ -21,6 +22,7 @@ pub struct Publication<'a> {
     shared_body: Option<&'a Bytes>,
     not_to: Option<ConnectionId>,
     publisher: Option<&'a [u8]>,
+    asks: Option<&'a StreamPublish<'a>>,
     stored: OnceCell<Arc<Message>>,
 }
 
@@ -28,7 +30,14 @@ impl<'a> Publication<'a> {
     /// Creates a publication of a message in its sender's buffer.
     pub fn new(properties: &'a Properties, text: &'a [u8], body: &'a [u8]) -> Publication<'a> {
         let view = MessageView { properties, text, body };
-        Publication { view, shared_body: None, not_to: None, publisher: None, stored: OnceCell::new() }
+        Publication {
+            view,
+            shared_body: None,
+            not_to: None,
+            publisher: None,
+            asks: None,
+            stored: OnceCell::new(),
+        }
     }
 
     /// Creates a publication with a large body in a buffer of its own, which can be kept without a copy.
@@ -43,6 +52,7 @@ impl<'a> Publication<'a> {
             shared_body: message.shared_body(),
             not_to: None,
             publisher: None,
+            asks: None,
             stored: OnceCell::from(Arc::clone(message)),
         }
     }
@@ -55,6 +65,16 @@ impl<'a> Publication<'a> {
     /// Names the publisher, for queues that drop the messages of their own reader.
     pub fn by(self, publisher: &'a [u8]) -> Publication<'a> {
         Publication { publisher: Some(publisher), ..self }
+    }
+
+    /// Asks something of the streams that get the message.
+    pub fn asking(self, asks: &'a StreamPublish<'a>) -> Publication<'a> {
+        Publication { asks: Some(asks), ..self }
+    }
+
+    /// What the publisher asks of the streams that get the message.
+    pub(crate) fn asks(&self) -> Option<&StreamPublish<'a>> {
+        self.asks
     }
 
     /// The publisher's name, if its protocol gives one.

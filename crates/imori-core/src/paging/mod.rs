@@ -4,6 +4,7 @@
 //! These are methods of [`Queue`](crate::queue::Queue) that request work from the pager and take its answers.
 //! Nothing here reads or writes a file.
 
+mod stream;
 mod spill;
 mod delayed;
 mod journal;

@@ -20,6 +20,9 @@ const RETRY_AFTER: Duration = Duration::from_secs(1);
 impl Queue {
     /// Returns the queue's present requests to the pager, if it may keep `share` bytes in memory.
     pub fn page_work(&mut self, now: Time, share: usize) -> Vec<PageWork> {
+        if self.stream.is_some() {
+            return self.stream_page_work(now, share);
+        }
         let mut work = Vec::new();
         let may_write = self.writing == 0 && self.page_retry.is_none_or(|at| at <= now);
         if may_write && self.ready.memory() + self.delayed_memory() > share {
@@ -104,10 +107,11 @@ impl Queue {
         for entry in &draft.entries {
             let lsn = entry.envelope.lsn;
             let page = self.pages.get(draft.id);
-            let has_left = draft.is_copy && page.is_none_or(|page| page.is_settled(lsn));
+            let number = self.number_in_page(entry);
+            let has_left = draft.is_copy && page.is_none_or(|page| page.is_settled(number));
             match entry.page.filter(|_| !draft.is_copy) {
                 // The message was delayed before, and no longer needs the page that it was in then.
-                Some(before) => self.pages.settle(before, lsn),
+                Some(before) => self.pages.settle(before, number),
                 None if draft.is_durable && !has_left => self.live_records.remove(lsn),
                 None => {}
             }
@@ -177,7 +181,10 @@ impl Queue {
             None => (false, Some(id)),
         };
         let (mut run, mut failed) = (Run::default(), Vec::new());
-        let keep = PageKeep::of(page, &part);
+        let keep = match self.stream.is_some() {
+            true => PageKeep::of(page, &part).by_sequence(),
+            false => PageKeep::of(page, &part),
+        };
         for (index, mut entry) in (0..).zip(entries) {
             if !keep.keeps(index, &mut entry, run.len() + failed.len()) {
                 continue;
@@ -187,7 +194,7 @@ impl Queue {
             }
             entry.page = page_of;
             self.gauge.add(Entry::CHARGE);
-            match self.death_reason(&entry.envelope) {
+            match self.death_reason(&entry.envelope).filter(|_| self.stream.is_none()) {
                 Some(reason) => failed.push((entry, reason)),
                 None => run.push_back(entry),
             }
@@ -344,14 +351,14 @@ impl Queue {
 }
 
 /// Makes pages of entries that leave memory.
-struct Cutter<'a> {
-    pages: &'a mut Pages,
-    priority: u8,
-    page_bytes: usize,
+pub(super) struct Cutter<'a> {
+    pub(super) pages: &'a mut Pages,
+    pub(super) priority: u8,
+    pub(super) page_bytes: usize,
     /// The run ends with a part, so that its last page does not continue behind it.
-    is_whole: bool,
-    drafts: &'a mut Vec<PageDraft>,
-    dropped: &'a mut Vec<Entry>,
+    pub(super) is_whole: bool,
+    pub(super) drafts: &'a mut Vec<PageDraft>,
+    pub(super) dropped: &'a mut Vec<Entry>,
 }
 
 /// The way in which an entry leaves memory.
@@ -366,7 +373,7 @@ enum Action {
 }
 
 impl Cutter<'_> {
-    fn cut(&mut self, run: Run, is_durable: impl Fn(&Entry) -> bool) -> (Vec<PagePart>, Run) {
+    pub(super) fn cut(&mut self, run: Run, is_durable: impl Fn(&Entry) -> bool) -> (Vec<PagePart>, Run) {
         let (mut parts, mut rest) = (Vec::new(), Run::default());
         let mut entries = run.into_entries().peekable();
         while let Some(first) = entries.peek() {

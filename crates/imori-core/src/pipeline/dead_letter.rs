@@ -6,6 +6,7 @@
 
 use std::collections::VecDeque;
 use std::slice;
+use std::sync::OnceLock;
 
 use super::batch::Batch;
 use super::enqueue::enqueue;
@@ -15,7 +16,7 @@ use super::report::{PublishReport, Reports};
 use super::resolve::resolve_from_broker;
 use crate::confirm::Lsn;
 use crate::delivery::RecordRef;
-use crate::id::VhostId;
+use crate::id::{QueueId, VhostId};
 use crate::limits::{DEAD_LETTERS_CAUSED_MAX, DEATHS_MAX};
 use crate::message::{AddressView, DeathReason, Publication};
 use crate::outbound::SharedHeaders;
@@ -61,6 +62,9 @@ fn send_and_move<W: World>(
     from: Option<RecordRef>,
     dead: &mut Vec<DeadLetter>,
 ) {
+    if let Some(rest) = send_to_streams(world, route, batch, dead) {
+        return send_and_move(world, &rest, batch, from, dead);
+    }
     if let Some(first) = record_move(world, route, batch, from) {
         batch.first = first;
         send_recorded(world, route, batch, dead);
@@ -71,6 +75,25 @@ fn send_and_move<W: World>(
         world.count(Counter::DeadLetterDropped);
         record_settled(world, from.as_slice());
     }
+}
+
+/// Gives a dead letter to the streams of its route, which record it before it leaves its old queue: after a crash in
+/// between it is in both. Returns the rest of the route; `None` if there are no streams.
+fn send_to_streams<W: World>(
+    world: &W,
+    route: &Route,
+    batch: &Batch<'_>,
+    dead: &mut Vec<DeadLetter>,
+) -> Option<Route> {
+    let is_stream = |id: &QueueId| world.with_queue(*id, |queue| queue.is_stream()) == Some(true);
+    let (streams, queues): (Vec<QueueId>, Vec<QueueId>) = route.queues.iter().partition(|id| is_stream(id));
+    if streams.is_empty() {
+        return None;
+    }
+    let mut report = PublishReport::default();
+    let shared = &mut SharedHeaders::for_receivers(1);
+    enqueue(world, &streams, batch, shared, &mut Reports::Sum(&mut report), dead);
+    Some(Route { queues, durability: OnceLock::new(), ..route.clone() })
 }
 
 /// Delivers a recorded dead letter to all targets of its route.

@@ -1,4 +1,5 @@
-//! Publishes messages with ids to queues that de-duplicate.
+//! Publishes messages under the locks of their queues: messages with ids to queues that de-duplicate, and messages to
+//! streams.
 
 use super::batch::Batch;
 use super::enqueue::offer;
@@ -15,13 +16,14 @@ use crate::queue::{Arrival, DeadLetter, Effects, Queue};
 use crate::record::{NewRecord, RecordKind, encode_dedup_entries};
 use crate::room::Room;
 use crate::route::Route;
+use crate::stream::StreamRefusal;
 use crate::time::Time;
 use crate::world::World;
 
 /// Records a batch and publishes it to the queues of a route that have not had its message ids.
 /// Messages that a full queue drops or refuses are added to `dead`.
-#[cold]
-pub(crate) fn enqueue_deduplicated<W: World>(
+#[inline(never)]
+pub(crate) fn enqueue_locked<W: World>(
     world: &W,
     route: &Route,
     batch: &Batch<'_>,
@@ -70,10 +72,22 @@ fn enqueue_one<W: World>(
 ) -> Confirm {
     let message_id = publication.view().property(Property::MessageId);
     let mut plan = LockedPlan::of(queues, route, message_id, arrival.now);
+    answer_duplicates(queues, route, &plan, publication);
     plan.takers.retain(|id| {
         let Some(queue) = queues.find(*id) else { return false };
+        let admits = match queue.is_stream() && queue.durability().is_some() && world.room().is_alarmed() {
+            true => Err(StreamRefusal::DiskFull),
+            false => queue.stream_admits(publication, arrival.address.subject()),
+        };
+        if let Err(refusal) = admits {
+            queue.refuse_in_stream(publication, refusal);
+            report.refused_by = Some(queue.name().clone());
+            return false;
+        }
         // A refused message has no record, so its id must not be recorded as taken.
-        let is_refused = queue.dedup().is_some() && queue.refuses(1, publication.view().body.len() as u64);
+        let is_refused = queue.dedup().is_some()
+            && !queue.is_stream()
+            && queue.refuses(1, publication.view().body.len() as u64);
         if is_refused {
             queue.refuse(publication, &arrival, effects);
             report.refused_by = Some(queue.name().clone());
@@ -95,6 +109,26 @@ fn enqueue_one<W: World>(
     plan.confirm(appended.map_or(Lsn::NONE, |appended| appended.through))
 }
 
+/// Answers the publisher of a message that streams have had before.
+fn answer_duplicates(
+    queues: &mut LockedQueues<'_, '_>,
+    route: &[QueueId],
+    plan: &LockedPlan,
+    publication: &Publication<'_>,
+) {
+    let (Some(to), Some(id)) = (
+        publication.asks().and_then(|asked| asked.answer_to),
+        publication.view().property(Property::MessageId),
+    ) else {
+        return;
+    };
+    for queue in route.iter().filter(|queue| !plan.takers.contains(queue)) {
+        if let Some(queue) = queues.find(*queue) {
+            queue.answer_duplicate(to, id);
+        }
+    }
+}
+
 /// Records again the ids of a queue that have records below `floor`. Once the new records are
 /// durable, the ids need no journal record below it. The queue's messages are not affected.
 pub fn renew_seen<W: World>(world: &W, queue: QueueId, floor: Lsn) {
@@ -104,7 +138,7 @@ pub fn renew_seen<W: World>(world: &W, queue: QueueId, floor: Lsn) {
     while world.with_queue(queue, |queue| renew_some_seen(queue, floor, now, append)) == Some(true) {}
 }
 
-/// Records as many ids again as one record holds. The caller holds the queue's lock; `append`
+/// Records as many ids again as one record holds, or then a part of the state of a stream. The caller holds the queue's lock; `append`
 /// returns the number of the record. Returns whether there were any.
 pub fn renew_some_seen(
     queue: &mut Queue,
@@ -113,11 +147,11 @@ pub fn renew_some_seen(
     append: impl FnOnce(NewRecord) -> Lsn,
 ) -> bool {
     let durability = queue.durability();
-    let Some((durability, dedup)) = durability.zip(queue.dedup()) else { return false };
-    let below = dedup.below(floor, SEEN_BYTES_MAX, now);
+    let below = queue.dedup().map(|dedup| dedup.below(floor, SEEN_BYTES_MAX, now)).unwrap_or_default();
     if below.is_empty() {
-        return false;
+        return queue.renew_stream(floor, append);
     }
+    let Some((durability, dedup)) = durability.zip(queue.dedup()) else { return false };
     dedup
         .renew(&below, append(NewRecord::new(RecordKind::Seen, encode_dedup_entries(durability.id, &below))));
     true

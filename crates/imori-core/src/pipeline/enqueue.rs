@@ -1,14 +1,20 @@
 //! Enqueues a recorded batch; each queue is locked once for the whole batch where possible.
 
+use std::sync::Arc;
+
 use super::batch::Batch;
 use super::follow_ups::FollowUps;
 use super::record::record_effects;
 use super::report::Reports;
+use crate::confirm::{Level, Lsn};
 use crate::delivery::{Delivery, Taken};
 use crate::id::{QueueId, Reader};
+use crate::message::{AddressView, Deaths, Publication};
 use crate::outbound::SharedHeaders;
-use crate::queue::{Arrival, DeadLetter, Effects};
+use crate::queue::{Arrival, DeadLetter, Effects, Queue};
+use crate::record::{NewRecord, RecordKind, encode_numbered};
 use crate::room::Room;
+use crate::time::Time;
 use crate::world::World;
 
 /// Enqueues a batch in its queues; `shared` serves all consumers that receive it at once. Messages
@@ -103,9 +109,13 @@ pub(crate) fn enqueue_in<W: World>(
             return None;
         }
         for (index, publication) in batch.messages.iter().enumerate() {
+            let lsn = match queue.is_stream() {
+                true => record_in_stream(world, queue, publication, (address, deaths), now),
+                false => first.plus(index),
+            };
             let published = queue.publish(
                 publication,
-                &Arrival { address, deaths, lsn: first.plus(index), now },
+                &Arrival { address, deaths, lsn, now },
                 &mut |reader, delivery| offer(world, id, reader, delivery, shared),
                 &mut effects,
             );
@@ -120,6 +130,24 @@ pub(crate) fn enqueue_in<W: World>(
         follow_ups.run(world, id);
     }
     record_effects(world, &mut effects, dead);
+}
+
+/// Records a message for a locked stream that other queues of its route have in another record: a dead letter.
+#[cold]
+fn record_in_stream<W: World>(
+    world: &W,
+    queue: &mut Queue,
+    publication: &Publication<'_>,
+    (address, deaths): (&AddressView<'_>, Option<&Arc<Deaths>>),
+    now: Time,
+) -> Lsn {
+    let level = queue.durability().map_or(Level::Memory, |durability| durability.level);
+    let Some((id, sequence)) = queue.reserve_sequence().filter(|_| level > Level::Memory) else {
+        return Lsn::NONE;
+    };
+    let deaths = deaths.map(|deaths| &**deaths);
+    let payload = encode_numbered(&publication.view(), address, deaths, (&[id], &[(id, sequence)]), now);
+    world.append(vec![NewRecord::new(RecordKind::Message, payload)]).first
 }
 
 /// Offers a delivery from `queue` to a consumer.

@@ -1,6 +1,8 @@
 //! Follow-up work of a queue change: gathered under the queue's lock, performed after its release.
 
 use super::record::record_counts;
+use super::stream::send_from_stream;
+use crate::confirm::Confirm;
 use crate::entries::GonePage;
 use crate::id::{ConnectionId, QueueId};
 use crate::limits::BYTES_TOLD_STEP;
@@ -15,6 +17,8 @@ pub(crate) struct FollowUps {
     /// Publishers that waited for the queue and may continue.
     unthrottled: Vec<ConnectionId>,
     wake_up: Option<Time>,
+    /// The progress of the journal that a stream waits for.
+    awaits: Option<Confirm>,
 }
 
 impl FollowUps {
@@ -35,6 +39,9 @@ impl FollowUps {
 
     #[inline(never)]
     fn gather<W: World>(world: &W, queue: &mut Queue, effects: &mut Effects, now: Time) -> Box<FollowUps> {
+        if queue.is_stream() {
+            send_from_stream(world, queue, now, effects);
+        }
         record_counts(world, effects);
         if let Some(change) = queue.bytes_changed(BYTES_TOLD_STEP) {
             world.bytes_changed(queue.vhost(), change);
@@ -43,8 +50,9 @@ impl FollowUps {
         // Page work first: whether publishers must wait depends on what is being written.
         let pages = queue.page_work(now, share);
         let (unthrottled, wake_up) = (queue.weigh(share), queue.new_wake_up());
+        let awaits = queue.stream_awaits();
         queue.renew_features_in_use();
-        Box::new(FollowUps { pages, unthrottled, wake_up })
+        Box::new(FollowUps { pages, unthrottled, wake_up, awaits })
     }
 
     /// Performs the follow-ups. No lock may be held.
@@ -53,6 +61,9 @@ impl FollowUps {
         unthrottle(world, self.unthrottled);
         if let Some(at) = self.wake_up {
             world.wake_queue_at(id, at);
+        }
+        if let Some(confirm) = self.awaits {
+            world.await_journal(id, confirm);
         }
     }
 }

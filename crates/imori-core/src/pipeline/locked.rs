@@ -5,13 +5,12 @@
 //! way, as all or nothing.
 
 use super::plan::kept_by;
-use super::record::message_record;
 use super::report::PublishReport;
 use crate::confirm::{Confirm, Level, Lsn};
 use crate::id::QueueId;
 use crate::message::{AddressView, Publication};
 use crate::queue::{Arrival, Queue, QueueFull};
-use crate::record::NewRecord;
+use crate::record::{NewRecord, RecordKind, encode_numbered};
 use crate::route::DurabilityPlan;
 use crate::time::Time;
 
@@ -86,10 +85,20 @@ impl LockedPlan {
         now: Time,
     ) -> Option<NewRecord> {
         let is_persistent = publication.view().properties.is_persistent;
-        let takers = self.takers.iter().filter(|_| is_persistent);
-        self.durability = DurabilityPlan::among(takers.filter_map(|id| Some(kept_by(queues.find(*id)?))));
+        let (mut asked, mut numbers) = (Vec::with_capacity(self.takers.len()), Vec::new());
+        for id in &self.takers {
+            let Some(queue) = queues.find(*id).filter(|queue| is_persistent || queue.is_stream()) else {
+                continue;
+            };
+            asked.push(kept_by(queue));
+            numbers.extend(queue.reserve_sequence());
+        }
+        self.durability = DurabilityPlan::among(asked);
         let kept = &self.durability.queues;
-        (!kept.is_empty()).then(|| message_record(publication, address, None, kept, now))
+        // A stream that is kept in memory alone is not in the record.
+        numbers.retain(|(queue, _)| kept.contains(queue));
+        let encode = || encode_numbered(&publication.view(), address, None, (kept, &numbers), now);
+        (!kept.is_empty()).then(|| NewRecord::new(RecordKind::Message, encode()))
     }
 
     /// The confirm once all records up to `through` are durable. If every queue already had the
@@ -123,8 +132,9 @@ impl LockedPlan {
             }
             report.receivers += 1;
             let lsn = if self.is_kept_by(queue) { arrival.lsn } else { Lsn::NONE };
+            let sequence = queue.last_sequence();
             if let Some((dedup, message)) = queue.dedup().zip(message_id) {
-                dedup.note(message, arrival.now, lsn);
+                dedup.note_at(message, arrival.now, lsn, sequence);
             }
         }
     }

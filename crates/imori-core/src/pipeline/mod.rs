@@ -12,9 +12,10 @@ mod send;
 mod dedup;
 mod locked;
 mod dead_letter;
-mod live;
 mod enqueue;
 mod follow_ups;
+mod stream;
+mod live;
 mod record;
 mod plan;
 mod resolve;
@@ -39,3 +40,5 @@ pub(crate) use resolve::{
     resolve_all, resolve_own,
 };
 pub(crate) use send::{check_bytes, send};
+pub(crate) use stream::Readers;
+pub use stream::answer;

@@ -1,4 +1,4 @@
-//! The plan of a batch: which queues store it on disk, and which de-duplicate.
+//! The plan of a batch: which queues store it on disk, and which have to be locked before it is recorded.
 //!
 //! A queue never changes either property, so a cached route keeps the answer of the first message.
 
@@ -15,30 +15,37 @@ use crate::record::message_bytes_max;
 use crate::route::{DurabilityPlan, Route};
 use crate::world::World;
 
+/// Bytes of the sequence number of a message in one stream, in its record.
+const SEQUENCE_BYTES_MAX: usize = 16;
+
 /// The plan of a batch that no queue has yet.
 pub(crate) struct Plan<'r> {
     /// The queues that store the batch on disk, if any.
     pub(crate) durability: Option<Cow<'r, DurabilityPlan>>,
-    /// Whether the messages have ids and some queue de-duplicates.
-    pub(crate) is_for_dedup: bool,
+    /// Whether the queues are locked before the batch is recorded: the messages have ids and some queue
+    /// de-duplicates, or some queue is a stream, in which records and messages have one order.
+    pub(crate) is_locked: bool,
 }
 
 impl<'r> Plan<'r> {
-    /// Makes the plan of a publisher's batch. Queues are asked only if messages are persistent or
-    /// have an id.
+    /// Makes the plan of a publisher's batch.
     #[inline]
     pub(crate) fn of<W: World>(world: &W, route: &'r Route, batch: &Batch<'_>) -> Plan<'r> {
-        let none = Plan { durability: None, is_for_dedup: false };
-        let Some(first) = batch.messages.first().filter(|_| needs_plan(batch)) else { return none };
+        let none = Plan { durability: None, is_locked: false };
+        let Some(first) = batch.messages.first() else { return none };
         let view = first.view();
         let has_id = view.property(Property::MessageId).is_some();
-        if route.queues.is_empty() || !view.properties.is_persistent && !has_id {
+        if route.queues.is_empty() {
             return none;
         }
         let durability = durability_of(world, route);
-        let is_for_dedup = has_id && durability.has_dedup;
-        let is_kept = view.properties.is_persistent && !durability.queues.is_empty();
-        Plan { durability: is_kept.then_some(durability), is_for_dedup }
+        if !view.properties.is_persistent && !has_id && !durability.has_streams {
+            return none;
+        }
+        let is_locked = has_id && durability.has_dedup || durability.has_streams;
+        let is_persistent = view.properties.is_persistent || durability.has_streams;
+        let is_kept = is_persistent && !durability.queues.is_empty();
+        Plan { durability: is_kept.then_some(durability), is_locked }
     }
 
     /// Checks that each message fits into a journal record. The size is an upper bound: the record
@@ -52,7 +59,8 @@ impl<'r> Plan<'r> {
             return Ok(());
         };
         let queues = durability.queues.len();
-        let payload = message_bytes_max(&first.view(), batch.address, None, queues);
+        let numbers = if durability.has_streams { SEQUENCE_BYTES_MAX * (queues + 1) } else { 0 };
+        let payload = message_bytes_max(&first.view(), batch.address, None, queues) + numbers;
         let (bytes, bytes_max) = (payload + RECORD_SLACK_BYTES, world.group_bytes_max());
         if bytes > bytes_max {
             return Err(BrokerError::RecordTooLarge { bytes, bytes_max, queues });
@@ -61,16 +69,19 @@ impl<'r> Plan<'r> {
     }
 }
 
-/// Whether the batch needs a plan: its messages are persistent or have ids.
+/// Whether the batch needs a plan: its messages are persistent or have ids, or its route may have a stream.
 #[inline]
-pub(crate) fn needs_plan(batch: &Batch<'_>) -> bool {
+pub(crate) fn needs_plan(route: &Route, batch: &Batch<'_>) -> bool {
     let properties = batch.messages.first().map(|first| first.view().properties);
     properties.is_some_and(|properties| properties.is_persistent || properties.has(Property::MessageId))
+        || route.durability.get().is_none_or(|durability| durability.has_streams)
 }
 
 /// The plan of a dead letter, without the queues that it would reach again in a cycle without a rejection.
 pub(crate) fn plan_dead_letter<W: World>(world: &W, route: &Route, deaths: &Deaths) -> DurabilityPlan {
-    let ask = |queue: &mut Queue| kept_by(queue).filter(|_| !deaths.is_cycle(queue.name()));
+    // A stream records what it gets itself, as it enters.
+    let ask =
+        |queue: &mut Queue| kept_by(queue).filter(|_| !queue.is_stream() && !deaths.is_cycle(queue.name()));
     DurabilityPlan::among(route.queues.iter().filter_map(|id| world.with_queue(*id, ask)))
 }
 
@@ -92,14 +103,16 @@ fn durability_of<'r, W: World>(world: &W, route: &'r Route) -> Cow<'r, Durabilit
 #[cold]
 fn ask_queues<'r, W: World>(world: &W, route: &'r Route) -> Cow<'r, DurabilityPlan> {
     let (mut asked, mut has_dedup) = (Vec::with_capacity(route.queues.len()), false);
+    let mut has_streams = false;
     for id in &route.queues {
         asked.extend(world.with_queue(*id, |queue| {
             has_dedup |= queue.dedup().is_some();
+            has_streams |= queue.is_stream();
             kept_by(queue)
         }));
     }
     let is_complete = asked.len() == route.queues.len();
-    let durability = DurabilityPlan { has_dedup, ..DurabilityPlan::among(asked) };
+    let durability = DurabilityPlan { has_dedup, has_streams, ..DurabilityPlan::among(asked) };
     if is_complete {
         return Cow::Borrowed(&**route.durability.get_or_init(|| Box::new(durability)));
     }

@@ -11,8 +11,8 @@ use crate::limits::RECORD_SLACK_BYTES;
 use crate::message::{AddressView, DeathReason, Deaths, Publication};
 use crate::queue::{DeadLetter, Effects, RareEffects};
 use crate::record::{
-    NewRecord, RecordKind, annotation_records, count_records, encode_message, encode_settle, purge_records,
-    settle_records,
+    NewRecord, RecordKind, StreamRecord, annotation_records, count_records, encode_message, encode_settle,
+    purge_records, ranges_of, removed_records, settle_records,
 };
 use crate::room::{Room as _, RoomState};
 use crate::route::Route;
@@ -93,9 +93,15 @@ fn record_some_effects<W: World>(world: &W, effects: &mut Effects, dead_letters:
         world.observe(Latency::QueueWait, waited);
     }
     let Some(rare) = effects.take_rare() else { return };
-    let RareEffects { dead, purged, died, .. } = *rare;
+    let RareEffects { dead, purged, removed, acked, died, .. } = *rare;
     if !purged.is_empty() {
         world.append(purge_records(&purged));
+    }
+    if !removed.is_empty() {
+        world.append(removed_records(&removed));
+    }
+    for (queue, consumer, sequences) in acked {
+        world.append(vec![StreamRecord::Acked(queue, consumer, ranges_of(sequences)).record()]);
     }
     dead_letters.extend(dead);
     for (reason, times) in DeathReason::ALL.into_iter().zip(died) {

@@ -2,7 +2,7 @@
 
 use super::batch::Batch;
 use super::dead_letter::publish_dead_letters;
-use super::dedup::enqueue_deduplicated;
+use super::dedup::enqueue_locked;
 use super::enqueue::{enqueue, enqueue_in};
 use super::live::send_live;
 use super::plan::{Plan, needs_plan};
@@ -47,7 +47,8 @@ pub(crate) fn send<W: World>(
     Ok(())
 }
 
-/// Publishes a batch to the queues of a route. A transient message without an id needs no plan.
+/// Publishes a batch to the queues of a route. A transient message without an id needs no plan, unless it goes to a
+/// stream.
 #[inline]
 fn send_to_queues<W: World>(
     world: &W,
@@ -57,7 +58,7 @@ fn send_to_queues<W: World>(
     reports: &mut Reports<'_>,
     dead: &mut Vec<DeadLetter>,
 ) -> Result<(), BrokerError> {
-    if needs_plan(batch) {
+    if needs_plan(route, batch) {
         return send_planned(world, route, batch, shared, reports, dead);
     }
     check_bytes(world, batch.vhost)?;
@@ -80,8 +81,8 @@ fn send_planned<W: World>(
     let plan = Plan::of(world, route, batch);
     plan.check(world, batch)?;
     check_bytes(world, batch.vhost)?;
-    if plan.is_for_dedup {
-        enqueue_deduplicated(world, route, batch, reports, dead);
+    if plan.is_locked {
+        enqueue_locked(world, route, batch, reports, dead);
     } else {
         record(world, &plan, batch, reports);
         enqueue(world, &route.queues, batch, shared, reports, dead);

@@ -65,7 +65,7 @@ mod tests {
 
     #[test]
     fn of_those_that_match_the_highest_priority_acts_and_then_the_first_name() {
-        use AppliesTo::{All, Exchanges, Queues, QueuesOf, Streams};
+        use AppliesTo::{All, Exchanges, Queues, QueuesOf};
         let policies = Policies::new(
             vec![
                 policy("all", ".*", All, -5),
@@ -74,7 +74,7 @@ mod tests {
                 policy("quorum", "^order", QueuesOf(QueueKind::Quorum), 9),
                 policy("classic", "^orders$", QueuesOf(QueueKind::Classic), 8),
                 policy("exchanges", "s$", Exchanges, 7),
-                policy("streams", ".*", Streams, 99),
+                policy("streams", ".*", QueuesOf(QueueKind::Stream), 99),
             ],
             vec![policy("empty", "", Queues, 0)],
         );

@@ -12,6 +12,8 @@ pub enum QueueKind {
     Classic,
     /// A queue declared as a quorum queue.
     Quorum,
+    /// A queue declared as a stream, or made as one by a client of JetStream.
+    Stream,
 }
 
 impl QueueKind {
@@ -21,6 +23,7 @@ impl QueueKind {
         match self {
             QueueKind::Classic => "classic",
             QueueKind::Quorum => "quorum",
+            QueueKind::Stream => "stream",
         }
     }
 
@@ -28,7 +31,7 @@ impl QueueKind {
     #[must_use]
     pub fn delivery_limit(self) -> Option<u32> {
         match self {
-            QueueKind::Classic => None,
+            QueueKind::Classic | QueueKind::Stream => None,
             QueueKind::Quorum => Some(20),
         }
     }
@@ -45,8 +48,6 @@ pub enum AppliesTo {
     QueuesOf(QueueKind),
     /// Exchanges.
     Exchanges,
-    /// Streams, which this broker does not have.
-    Streams,
 }
 
 /// A compiled policy.
@@ -83,7 +84,7 @@ impl Policy {
         let is_meant = match self.applies_to {
             AppliesTo::All | AppliesTo::Queues => true,
             AppliesTo::QueuesOf(meant) => meant == kind,
-            AppliesTo::Exchanges | AppliesTo::Streams => false,
+            AppliesTo::Exchanges => false,
         };
         is_meant && self.pattern.is_match(name)
     }

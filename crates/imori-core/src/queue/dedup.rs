@@ -17,7 +17,7 @@ use crate::time::Time;
 /// Bytes that an id costs beside its text: entries in two trees with nodes two thirds full, and in a queue,
 /// plus two reference counts and the allocator's rounding.
 const ID_CHARGE: usize =
-    (size_of::<(Id, Time, Lsn)>() + size_of::<(Lsn, Id)>()) * 3 / 2 + size_of::<Id>() + 32;
+    (size_of::<(Id, Time, Lsn, u64)>() + size_of::<(Lsn, Id)>()) * 3 / 2 + size_of::<Id>() + 32;
 
 type Id = Arc<[u8]>;
 
@@ -27,8 +27,8 @@ pub struct Dedup {
     window: Duration,
     /// Limit of the bytes charged for the ids.
     bytes_max: usize,
-    /// When each id's message was accepted, and the record that restores the id.
-    ids: BTreeMap<Id, (Time, Lsn)>,
+    /// When each id's message was accepted, the record that restores the id, and the message's sequence number.
+    ids: BTreeMap<Id, (Time, Lsn, u64)>,
     /// In the order of arrival.
     by_age: VecDeque<Id>,
     /// The ids that have a record, by record.
@@ -48,13 +48,23 @@ impl Dedup {
     /// if the id is kept in memory only.
     pub fn find(&mut self, id: &[u8], now: Time) -> Option<Lsn> {
         self.forget_old(now);
-        self.ids.get(id).map(|(_, lsn)| *lsn)
+        self.ids.get(id).map(|(_, lsn, _)| *lsn)
+    }
+
+    /// The sequence number of the message with this id; 0 if it is not known.
+    pub(crate) fn sequence_of(&self, id: &[u8]) -> u64 {
+        self.ids.get(id).map_or(0, |(_, _, sequence)| *sequence)
     }
 
     /// Notes that a message was accepted. For a known id the first time and the last record count. Beyond the
     /// limit the oldest ids are forgotten.
     pub fn note(&mut self, id: &[u8], time: Time, lsn: Lsn) {
-        if let Some(known) = self.ids.get(id).map(|(_, known)| *known) {
+        self.note_at(id, time, lsn, 0);
+    }
+
+    /// Notes an accepted message as [`Dedup::note`] does, with its sequence number.
+    pub(crate) fn note_at(&mut self, id: &[u8], time: Time, lsn: Lsn, sequence: u64) {
+        if let Some(known) = self.ids.get(id).map(|(_, known, _)| *known) {
             if lsn > known {
                 self.set_record(id, lsn);
             }
@@ -63,7 +73,7 @@ impl Dedup {
         let id = Id::from(id);
         self.charged += charge(&id);
         self.gauge.add(charge(&id));
-        self.ids.insert(Arc::clone(&id), (time, lsn));
+        self.ids.insert(Arc::clone(&id), (time, lsn, sequence));
         if lsn != Lsn::NONE {
             self.by_record.insert((lsn, Arc::clone(&id)));
         }
@@ -90,7 +100,12 @@ impl Dedup {
             has_room && *lsn < floor
         });
         let ids = below.filter_map(|(_, id)| self.ids.get_key_value(id));
-        ids.map(|(id, (time, _))| DedupEntry { id: Arc::clone(id), time: *time }).collect()
+        let entry = |(id, (time, _, sequence)): (&Id, &(Time, Lsn, u64))| DedupEntry {
+            id: Arc::clone(id),
+            time: *time,
+            sequence: *sequence,
+        };
+        ids.map(entry).collect()
     }
 
     /// Notes that this record restores these ids from now on.
@@ -100,12 +115,12 @@ impl Dedup {
 
     /// When the last id is forgotten.
     pub(crate) fn end(&self) -> Option<Time> {
-        let (time, _) = self.ids.get(self.by_age.back()?)?;
+        let (time, ..) = self.ids.get(self.by_age.back()?)?;
         Some(time.after(self.window)).filter(|end| *end < Time::NEVER)
     }
 
     pub(crate) fn forget_old(&mut self, now: Time) {
-        while let Some((time, _)) = self.by_age.front().and_then(|id| self.ids.get(id))
+        while let Some((time, ..)) = self.by_age.front().and_then(|id| self.ids.get(id))
             && time.after(self.window) <= now
         {
             self.forget_oldest();
@@ -114,7 +129,7 @@ impl Dedup {
 
     fn forget_oldest(&mut self) {
         let Some(id) = self.by_age.pop_front() else { return };
-        if let Some((_, lsn)) = self.ids.remove(&id) {
+        if let Some((_, lsn, _)) = self.ids.remove(&id) {
             self.by_record.remove(&(lsn, Arc::clone(&id)));
         }
         self.charged -= charge(&id);
@@ -122,11 +137,11 @@ impl Dedup {
     }
 
     fn set_record(&mut self, id: &[u8], lsn: Lsn) {
-        let Some((id, (time, known))) = self.ids.get_key_value(id) else { return };
-        let (id, time, known) = (Arc::clone(id), *time, *known);
+        let Some((id, (time, known, sequence))) = self.ids.get_key_value(id) else { return };
+        let (id, time, known, sequence) = (Arc::clone(id), *time, *known, *sequence);
         self.by_record.remove(&(known, Arc::clone(&id)));
         self.by_record.insert((lsn, Arc::clone(&id)));
-        self.ids.insert(id, (time, lsn));
+        self.ids.insert(id, (time, lsn, sequence));
     }
 }
 

@@ -3,9 +3,11 @@
 //! As in RabbitMQ, the lowest of all limits applies. A declared target of dead letters wins over one of a
 //! policy. For overflow the declaration wins in a classic queue, and the policy in a quorum queue.
 
+use super::dedup::Dedup;
 use super::leave::Effects;
 use super::queue::Queue;
 use super::settings::{DeadLetterTarget, Governed, QueueSettings};
+use crate::limits::DEDUP_BYTES_MAX;
 use crate::policy::{DeliveryLimit, Matched, Overflow, QueueKind, Source};
 use crate::time::Time;
 
@@ -64,9 +66,28 @@ impl Queue {
         self.renew_features();
     }
 
+    /// Replaces the declaration of a stream. Policies have to be applied anew.
+    pub(crate) fn redeclare(&mut self, settings: QueueSettings, now: Time) {
+        self.governed = None;
+        if let Some(stream) = &mut self.stream {
+            stream.settings = settings.stream.as_deref().cloned().unwrap_or_default();
+        }
+        if settings.dedup_window != self.settings.dedup_window {
+            let gauge = self.gauge.clone();
+            let dedup = |window| Box::new(Dedup::new(window, DEDUP_BYTES_MAX, gauge));
+            self.dedup = settings.dedup_window.map(dedup);
+        }
+        self.settings = settings;
+        self.last_used = now;
+        self.renew_features();
+    }
+
     /// Removes the ready messages that the settings in effect forbid. Messages on disk follow when they are
     /// read.
     pub fn enforce(&mut self, now: Time, effects: &mut Effects) {
+        if self.stream.is_some() {
+            return self.enforce_stream(now, effects);
+        }
         self.expire(now, effects);
         if self.settings.overflow == Overflow::DropHead {
             self.drop_surplus(now, effects);
@@ -103,7 +124,7 @@ fn overflow(declared: &QueueSettings, matched: &Matched) -> (Overflow, Source) {
         Some((declared.overflow, Source::Argument)).filter(|(said, _)| *said != Overflow::default());
     let policy = matched.last_word(|policy| policy.overflow);
     let said = match declared.kind {
-        QueueKind::Classic => argument.or(policy),
+        QueueKind::Classic | QueueKind::Stream => argument.or(policy),
         QueueKind::Quorum => policy.or(argument),
     };
     said.unwrap_or_default()

@@ -7,7 +7,7 @@ use super::queue::Queue;
 use crate::delivery::{AnnotatedMessage, DeliveryCount, Outcome, RecordRef};
 use crate::entries::{Entry, Page, PurgedPage};
 use crate::features::QueueFeatures;
-use crate::id::Reader;
+use crate::id::{DurableQueueId, Reader};
 use crate::message::{DeathReason, Deaths, Message};
 use crate::name::Name;
 use crate::room::Allowance;
@@ -39,6 +39,10 @@ pub struct RareEffects {
     pub pending_dead_letters: Vec<DeliveryCount>,
     /// Pages with messages that were purged.
     pub purged: Vec<PurgedPage>,
+    /// Messages that streams no longer have, by the stream's durable id and sequence number.
+    pub removed: Vec<(DurableQueueId, u64)>,
+    /// Messages that consumers of streams are done with: the stream, the consumer, and the sequence numbers.
+    pub acked: Vec<(DurableQueueId, Name, Vec<u64>)>,
     /// Number of messages that died, for each of [`DeathReason::ALL`].
     pub died: [u32; DeathReason::ALL.len()],
 }
@@ -238,6 +242,9 @@ impl Queue {
 
     /// Dead-letters the expired messages at the front.
     pub fn expire(&mut self, now: Time, effects: &mut Effects) {
+        if self.stream.is_some() {
+            return self.expire_in_stream(now, effects);
+        }
         let ttl = self.settings.message_ttl;
         let is_due = |entry: &Entry| entry.envelope.deadline(ttl).is_some_and(|deadline| deadline <= now);
         while !self.is_held_up()
@@ -255,7 +262,7 @@ impl Queue {
     /// Dead-letters the oldest messages while the queue exceeds its length limit. A message on disk follows
     /// once it is read.
     pub(crate) fn drop_surplus(&mut self, now: Time, effects: &mut Effects) {
-        while self.is_over_with(0, 0) && !self.is_held_up() {
+        while self.is_over_with(0, 0) && self.stream.is_none() && !self.is_held_up() {
             let Some(entry) = self.ready.pop_to_drop() else {
                 break;
             };

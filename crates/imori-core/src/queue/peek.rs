@@ -69,7 +69,8 @@ impl Queue {
                     Part::Memory(run) => peek.take(run.iter(), &mut skip, &mut count),
                     Part::Page(part) if skip >= part.len as usize => skip -= part.len as usize,
                     Part::Page(part) => {
-                        match self.pages.get(part.id).and_then(|page| peek_page(page, part, skip, count)) {
+                        let page = self.pages.get(part.id);
+                        match page.and_then(|page| self.peek_page(page, part, skip, count)) {
                             Some(page) => {
                                 count -= count.min(part.len as usize - skip);
                                 skip = 0;
@@ -88,7 +89,8 @@ impl Queue {
                                 skip -= part.len as usize;
                                 continue;
                             }
-                            peek.parts.extend(peek_page(&page, &part, skip, count).map(PeekPart::Page));
+                            let peeked = self.peek_page(&page, &part, skip, count);
+                            peek.parts.extend(peeked.map(PeekPart::Page));
                             count -= count.min(part.len as usize - skip);
                             skip = 0;
                             if count == 0 {
@@ -110,14 +112,16 @@ impl Queue {
         }
     }
 
+    fn peek_page(&self, page: &Page, part: &PagePart, skip: usize, count: usize) -> Option<PeekPage> {
+        let keep = PageKeep::of(page, part);
+        let keep = if self.stream.is_some() { keep.by_sequence() } else { keep };
+        Some(PeekPage { source: page.source()?, keep: keep.into_owned(), skip, count })
+    }
+
     /// Finds a message that waits in memory, by priority and sequence number.
     pub(crate) fn waiting(&self, priority: u8, sequence: u64) -> Option<&Entry> {
         self.ready.find(priority, sequence)
     }
-}
-
-fn peek_page(page: &Page, part: &PagePart, skip: usize, count: usize) -> Option<PeekPage> {
-    Some(PeekPage { source: page.source()?, keep: PageKeep::of(page, part).into_owned(), skip, count })
 }
 
 impl Peek {

@@ -138,6 +138,17 @@ impl Queue {
         offer: &mut impl FnMut(Reader, &Delivery<'_>) -> Taken,
         effects: &mut Effects,
     ) -> Result<Published, QueueFull> {
+        if self.stream.is_some() {
+            let end = self.ready_end;
+            let published = self.append(publication, arrival, effects);
+            if self.consumers.has_seekers()
+                && self.ready_end > end
+                && self.consumers.pass(end, self.ready_end)
+            {
+                self.seek(arrival.now, offer, effects);
+            }
+            return Ok(published);
+        }
         self.move_due(arrival.now, effects);
         if let Some(own) = &self.no_local
             && publication.publisher() == Some(own.as_bytes())
@@ -206,6 +217,10 @@ impl Queue {
 
     /// Stores a message even if a consumer could take it: for a commit, which delivers afterwards.
     pub fn enqueue(&mut self, publication: &Publication<'_>, arrival: &Arrival<'_>, effects: &mut Effects) {
+        if self.stream.is_some() {
+            self.append(publication, arrival, effects);
+            return;
+        }
         self.move_due(arrival.now, effects);
         self.activity.published += 1;
         let entry = self.entry(publication, arrival);
@@ -221,7 +236,7 @@ impl Queue {
         }
     }
 
-    fn entry(&mut self, publication: &Publication<'_>, arrival: &Arrival<'_>) -> Entry {
+    pub(crate) fn entry(&mut self, publication: &Publication<'_>, arrival: &Arrival<'_>) -> Entry {
         let properties = publication.view().properties;
         let message = publication.stored(&self.gauge);
         // The time to live begins when a consumer could first have the message.
@@ -230,7 +245,9 @@ impl Queue {
         self.next_sequence += 1;
         self.need_record(arrival.lsn);
         let priority = self.priority_of(properties);
-        let position = self.next_position(priority, arrival.lsn);
+        // Pages keep the numbers of a stream's messages.
+        let position =
+            if self.stream.is_some() { sequence } else { self.next_position(priority, arrival.lsn) };
         Entry {
             message,
             envelope: Envelope {

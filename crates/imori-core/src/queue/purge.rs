@@ -8,11 +8,16 @@ use super::leave::Effects;
 use super::queue::Queue;
 use crate::confirm::Lsn;
 use crate::entries::{GonePage, PagePart, Part, PurgedPage, Ready};
+use crate::stream::{Filter, StreamPurge};
 use crate::time::Time;
 
 impl Queue {
     /// Drops all ready messages; returns how many there were.
     pub fn purge(&mut self, now: Time, effects: &mut Effects) -> usize {
+        if self.stream.is_some() {
+            let everything = StreamPurge { filter: Filter::all(), up_to: None, keep: 0 };
+            return usize::try_from(self.purge_stream(&everything, effects)).unwrap_or(usize::MAX);
+        }
         self.move_due(now, effects);
         let purged = self.ready.len();
         let mut ready = std::mem::replace(&mut self.ready, Ready::new(self.settings.priority_max));

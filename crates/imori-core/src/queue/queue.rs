@@ -30,6 +30,8 @@ use crate::id::{ConnectionId, DurableQueueId, Reader, VhostId};
 use crate::limits::DEDUP_BYTES_MAX;
 use crate::memory::Gauge;
 use crate::name::Name;
+use crate::policy::QueueKind;
+use crate::stream::Stream;
 use crate::time::Time;
 
 /// Unsettled deliveries for which a queue always keeps room; that room is not charged.
@@ -62,6 +64,8 @@ pub struct Queue {
     /// Delayed messages; few queues have any.
     pub(crate) delayed: Option<Box<Delayed>>,
     pub(crate) dedup: Option<Box<Dedup>>,
+    /// The index, consumers and requests of a stream, whose messages are those in `ready`.
+    pub(crate) stream: Option<Box<Stream>>,
     pub(crate) ready: Ready,
     pub(crate) unsettled: HashMap<u64, Entry, FixedState>,
     /// Bytes of the bodies of unsettled messages.
@@ -117,6 +121,10 @@ pub struct Queue {
 impl Queue {
     /// Creates an empty queue, which charges waiting messages to `gauge`.
     pub fn new(vhost: VhostId, name: Name, settings: QueueSettings, gauge: Gauge, now: Time) -> Queue {
+        let stream = (settings.kind == QueueKind::Stream).then(|| {
+            let settings = settings.stream.as_deref().cloned().unwrap_or_default();
+            Box::new(Stream::new(settings, now))
+        });
         let mut queue = Queue {
             vhost,
             name,
@@ -149,7 +157,8 @@ impl Queue {
             settings,
             governed: None,
             is_retired: false,
-            next_sequence: 1,
+            next_sequence: stream.as_ref().map_or(1, |stream| stream.visible_end),
+            stream,
             activity: QueueActivity::default(),
             wait_sample: WaitSample::default(),
             last_used: now,
@@ -295,9 +304,10 @@ impl Queue {
         self.dedup.as_deref_mut()
     }
 
-    /// The lowest record that the de-duplication window needs, as [`Dedup::floor`].
+    /// The lowest record that the de-duplication window needs, as [`Dedup::floor`], or the state of a stream.
     pub fn dedup_floor(&mut self, now: Time) -> Option<Lsn> {
-        self.dedup()?.floor(now)
+        let ids = self.dedup.as_mut().and_then(|dedup| dedup.floor(now));
+        [ids, self.stream_floor()].into_iter().flatten().min()
     }
 
     /// Checks whether a consumer may be added now.
@@ -400,7 +410,11 @@ impl Queue {
         // While the queue is held up, no message expires before the pending dead letters leave.
         let messages = messages.filter(|_| !self.is_held_up());
         let retry = self.pending_dead_letters.as_ref().map(|pending| pending.retry());
-        let wants = [messages, due, forgotten, self.idle_deadline(), retry, self.seek_again];
+        let stream = self.stream.as_ref().and_then(|stream| match stream.is_busy {
+            true => Some(Time(0)),
+            false => stream.next_due(),
+        });
+        let wants = [messages, due, forgotten, self.idle_deadline(), retry, self.seek_again, stream];
         let next = wants.into_iter().flatten().min()?;
         if self.wake_up.is_some_and(|asked| asked <= next) {
             return None;
@@ -482,6 +496,7 @@ impl Queue {
         features.add_if(QueueFeatures::NO_LOCAL, self.no_local.is_some());
         features.add_if(QueueFeatures::EXPIRES, self.settings.expires.is_some());
         features.add_if(QueueFeatures::COUNTS, has_counts);
+        features.add_if(QueueFeatures::STREAM, self.stream.is_some());
         features
     }
 }

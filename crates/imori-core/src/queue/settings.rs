@@ -8,6 +8,7 @@ use crate::message::Value;
 use crate::name::Name;
 use crate::policy::{Matched, Overflow, QueueKind};
 use crate::route::Arguments;
+use crate::stream::StreamSettings;
 
 /// The argument of a subscription's queue that names its reader; the queue drops that reader's own messages.
 pub const NO_LOCAL_ARGUMENT: &str = "x-no-local";
@@ -54,6 +55,8 @@ pub struct QueueSettings {
     pub is_single_active: bool,
     /// The level of safety at which persistent messages are confirmed; `None` for the broker's default.
     pub level: Option<Level>,
+    /// The settings of a stream; `None` for the defaults, and for other kinds.
+    pub stream: Option<Box<StreamSettings>>,
     /// Arguments of its declaration that have no effect. A later declaration has to give them too.
     pub others: Arguments,
 }

@@ -29,6 +29,17 @@ pub enum Definition {
         /// The settings of its declaration.
         settings: QueueSettings,
     },
+    /// A durable queue gets other settings, and keeps its id.
+    QueueChanged {
+        /// The queue.
+        queue: DurableQueueId,
+        /// The vhost.
+        vhost: VhostId,
+        /// The name.
+        name: Name,
+        /// The new settings.
+        settings: QueueSettings,
+    },
     /// A durable queue is deleted, with its bindings.
     QueueGone {
         /// The queue.
@@ -174,6 +185,11 @@ impl Definition {
                 out.push(6);
                 push_binding(&mut out, binding);
             }
+            Definition::QueueChanged { queue, vhost, name, settings } => {
+                out.push(7);
+                out.extend_from_slice(&queue.0.to_le_bytes());
+                push_queue(&mut out, *vhost, name, settings);
+            }
         }
         out
     }
@@ -201,6 +217,11 @@ impl Definition {
             }
             5 => Definition::Binding(binding(fields.rest())?),
             6 => Definition::BindingGone(binding(fields.rest())?),
+            7 => {
+                let id = DurableQueueId(fields.u64()?);
+                let (vhost, name, settings) = queue(&mut fields)?;
+                Definition::QueueChanged { queue: id, vhost, name, settings }
+            }
             _ => return Err(RecordError::Unknown("kind of definition")),
         })
     }
@@ -213,6 +234,11 @@ impl Definition {
                 let mut value = vec![VERSION];
                 push_queue(&mut value, *vhost, name, settings);
                 vec![Row::Put { table: Table::Queues, key: lsn.0.to_be_bytes().to_vec(), value }]
+            }
+            Definition::QueueChanged { queue, vhost, name, settings } => {
+                let mut value = vec![VERSION];
+                push_queue(&mut value, *vhost, name, settings);
+                vec![Row::Put { table: Table::Queues, key: queue.0.to_be_bytes().to_vec(), value }]
             }
             Definition::QueueGone { queue } => {
                 let mut target = Vec::new();

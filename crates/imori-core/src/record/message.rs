@@ -30,9 +30,12 @@ const EXTENDED: u8 = 1 << 7;
 
 /// Flag of the extension: annotations, with their length in 32 bits.
 const ANNOTATIONS: u64 = 1;
+/// Flag of the extension: sequence numbers in streams, as their number and for each the queue's index and the sequence
+/// number.
+const SEQUENCES: u64 = 2;
 /// The flags of the extension that this release knows. A record with any other is refused: its fields would be taken
 /// for text.
-const EXTENSION_KNOWN: u64 = ANNOTATIONS;
+const EXTENSION_KNOWN: u64 = ANNOTATIONS | SEQUENCES;
 
 /// A message as decoded from its record.
 #[derive(Debug, Clone)]
@@ -47,6 +50,8 @@ pub struct MessageRecord<'a> {
     pub address: Address,
     /// The queues that the message went to.
     pub queues: Vec<DurableQueueId>,
+    /// The sequence number of the message in each of them that is a stream.
+    pub sequences: Vec<(DurableQueueId, u64)>,
     /// The history, if the message comes from another queue.
     pub deaths: Option<Arc<Deaths>>,
     /// When the message arrived.
@@ -80,8 +85,20 @@ pub fn encode_message(
     queues: &[DurableQueueId],
     time: Time,
 ) -> Vec<u8> {
+    encode_numbered(view, address, deaths, (queues, &[]), time)
+}
+
+/// Encodes a message as [`encode_message`] does, with its sequence numbers in those of the queues that are streams.
+#[must_use]
+pub fn encode_numbered(
+    view: &MessageView<'_>,
+    address: &AddressView<'_>,
+    deaths: Option<&Deaths>,
+    (queues, sequences): (&[DurableQueueId], &[(DurableQueueId, u64)]),
+    time: Time,
+) -> Vec<u8> {
     let mut out = Vec::with_capacity(message_bytes_max(view, address, deaths, queues.len()));
-    push_message(&mut out, view, address, deaths, queues, time);
+    push_message(&mut out, view, address, deaths, (queues, sequences), time);
     out
 }
 
@@ -91,7 +108,7 @@ pub(super) fn push_message(
     view: &MessageView<'_>,
     address: &AddressView<'_>,
     deaths: Option<&Deaths>,
-    queues: &[DurableQueueId],
+    (queues, sequences): (&[DurableQueueId], &[(DurableQueueId, u64)]),
     time: Time,
 ) {
     let properties = view.properties;
@@ -103,7 +120,7 @@ pub(super) fn push_message(
         | flag(properties.expiration_ms.is_some(), EXPIRATION)
         | flag(properties.timestamp.is_some(), TIMESTAMP)
         | flag(deaths.is_some_and(|deaths| !deaths.is_empty()), DEATHS)
-        | flag(annotations.is_some(), EXTENDED)
+        | flag(annotations.is_some() || !sequences.is_empty(), EXTENDED)
         | flag(properties.delay_ms.is_some(), DELAY);
     out.extend_from_slice(&[VERSION, properties.origin.0, flags]);
     properties.priority.into_iter().for_each(|priority| out.push(priority));
@@ -123,11 +140,21 @@ pub(super) fn push_message(
         out.extend_from_slice(&len.to_le_bytes());
     }
     deaths.filter(|deaths| !deaths.is_empty()).into_iter().for_each(|deaths| push_deaths(out, deaths));
+    if flags & EXTENDED != 0 {
+        let numbered = if sequences.is_empty() { 0 } else { SEQUENCES };
+        push_number(out, annotations.map_or(0, |_| ANNOTATIONS) | numbered);
+    }
     if let Some(annotations) = annotations {
-        push_number(out, ANNOTATIONS);
         let len = u32::try_from(annotations.len()).expect("annotations end at 64 KiB");
         out.extend_from_slice(&len.to_le_bytes());
         out.extend_from_slice(annotations);
+    }
+    if !sequences.is_empty() {
+        push_number(out, sequences.len() as u64);
+        for (queue, sequence) in sequences {
+            push_number(out, queues.iter().position(|own| own == queue).unwrap_or(usize::MAX) as u64);
+            push_number(out, *sequence);
+        }
     }
     let text_len = u32::try_from(view.text.len()).expect("header blocks end at 64 KiB");
     out.extend_from_slice(&text_len.to_le_bytes());
@@ -164,12 +191,13 @@ impl<'a> MessageRecord<'a> {
             }
         }
         let deaths = if has(DEATHS) { Some(deaths(&mut fields)?) } else { None };
-        let annotations = if has(EXTENDED) { extension(&mut fields)? } else { None };
+        let (annotations, sequences) =
+            if has(EXTENDED) { extension(&mut fields, &queues)? } else { (None, Vec::new()) };
         let has_history = deaths.is_some() || annotations.is_some();
         let deaths = deaths.unwrap_or_default().with_annotations(annotations);
         let deaths = has_history.then(|| Arc::new(deaths));
         let text = fields.long()?;
-        Ok(MessageRecord { properties, text, body: fields.rest(), address, queues, deaths, time })
+        Ok(MessageRecord { properties, text, body: fields.rest(), address, queues, sequences, deaths, time })
     }
 
     /// The message as a reader sees it.
@@ -179,8 +207,11 @@ impl<'a> MessageRecord<'a> {
     }
 }
 
-/// The annotations in an extension, the only field that it has so far.
-fn extension(fields: &mut Fields<'_>) -> Result<Option<Box<[u8]>>, RecordError> {
+/// The fields of an extension: annotations and sequence numbers.
+type Extension = (Option<Box<[u8]>>, Vec<(DurableQueueId, u64)>);
+
+fn extension(fields: &mut Fields<'_>, queues: &[DurableQueueId]) -> Result<Extension, RecordError> {
+    const NO_QUEUE: RecordError = RecordError::Unknown("sequence number");
     let flags = number(fields)?;
     if flags & !EXTENSION_KNOWN != 0 {
         return Err(RecordError::Flags {
@@ -189,7 +220,15 @@ fn extension(fields: &mut Fields<'_>) -> Result<Option<Box<[u8]>>, RecordError> 
             flags: flags & !EXTENSION_KNOWN,
         });
     }
-    if flags & ANNOTATIONS != 0 { fields.long().map(|bytes| Some(Box::from(bytes))) } else { Ok(None) }
+    let annotations = if flags & ANNOTATIONS != 0 { Some(Box::from(fields.long()?)) } else { None };
+    let mut sequences = Vec::new();
+    if flags & SEQUENCES != 0 {
+        for _ in 0..number(fields)? {
+            let at = usize::try_from(number(fields)?).map_err(|_| NO_QUEUE)?;
+            sequences.push((*queues.get(at).ok_or(NO_QUEUE)?, number(fields)?));
+        }
+    }
+    Ok((annotations, sequences))
 }
 
 fn push_count(out: &mut Vec<u8>, count: usize) {
@@ -341,8 +380,8 @@ mod tests {
         let refused = |flags| Some(RecordError::Flags { record: "message", version: 2, flags });
         for (flags, expected) in [
             (&[0][..], None),
-            (&[2], refused(2)),
-            (&[3], refused(2)),
+            (&[4], refused(4)),
+            (&[5], refused(4)),
             (&[0x80, 1], refused(0x80)),
             (&[0x81, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 1], refused(1 << 63)),
             (&[0xff; 11], Some(RecordError::Unknown("number"))),
@@ -354,8 +393,8 @@ mod tests {
                 read.is_err() || read.is_ok_and(|record| record.body == b"body" && record.deaths.is_none())
             );
         }
-        let told = refused(0x102).map(|error| error.to_string()).unwrap_or_default();
-        let expected = "the message record of version `2` has the flags `0x102`, which this release does not know; \
+        let told = refused(0x104).map(|error| error.to_string()).unwrap_or_default();
+        let expected = "the message record of version `2` has the flags `0x104`, which this release does not know; \
             open it with the release that wrote it";
         assert_eq!(told, expected);
     }

@@ -9,6 +9,7 @@ mod message;
 mod settle;
 mod annotations;
 mod purge;
+mod stream;
 mod dedup_entry;
 mod definition;
 mod ranges;
@@ -19,14 +20,15 @@ pub use checkpoint::{Checkpoint, ManifestPlace};
 pub use dedup_entry::{decode_dedup_entries, encode_dedup_entries};
 pub use definition::{BindingDefinition, BindingTarget, Definition, Row, RowsGone, Table};
 pub use fields::RecordError;
-pub use message::{MessageRecord, encode_message, message_bytes_max};
-pub(crate) use page::decode_delayed_entry;
+pub use message::{MessageRecord, encode_message, encode_numbered, message_bytes_max};
 pub use page::{PageEntry, decode_journal_entry, decode_page_entry, encode_page};
+pub(crate) use page::{StreamEntry, decode_delayed_entry, decode_stream_entry};
 pub use purge::{decode_purge, purge_records};
 pub use settle::{
     count_records, counts_bytes_max, decode_counts, decode_settle, encode_counts, encode_settle,
     settle_records, settles_bytes_max,
 };
+pub use stream::{ConsumerState, StreamRecord, ranges_of, removed_records};
 
 use crate::confirm::Lsn;
 
@@ -45,6 +47,8 @@ pub enum RecordKind {
     Annotations,
     /// Ids of messages that a queue has recently accepted.
     Seen,
+    /// Removed messages, consumers and acknowledgements of a stream.
+    Stream,
     /// A declaration, a binding, or a deletion.
     Definition,
 }

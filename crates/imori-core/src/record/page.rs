@@ -15,6 +15,7 @@ use crate::entries::{Entry, delayed_position};
 use crate::memory::Gauge;
 use crate::message::{AddressView, Deaths, Envelope, Message, Property};
 use crate::paging::{FoundDelayed, PageDraft};
+use crate::stream::stored_bytes;
 use crate::time::Time;
 
 const VERSION: u8 = 5;
@@ -115,6 +116,36 @@ pub(crate) fn decode_delayed_entry(lsn: Lsn, payload: &[u8]) -> Result<FoundDela
     Ok(FoundDelayed { lsn, due, sequence: head.sequence, body_bytes: view.body.len() as u64, name })
 }
 
+/// The facts of a stream's message in a page, which its index has.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct StreamEntry {
+    /// The sequence number.
+    pub(crate) sequence: u64,
+    pub(crate) subject: Box<[u8]>,
+    /// Bytes as the limits of the stream count them.
+    pub(crate) bytes: u32,
+    /// When the message came.
+    pub(crate) time: Time,
+    pub(crate) expiration_ms: Option<u32>,
+}
+
+/// Decodes the facts of an entry of a stream.
+///
+/// # Errors
+/// [`RecordError`].
+pub(crate) fn decode_stream_entry(payload: &[u8]) -> Result<StreamEntry, RecordError> {
+    let (head, message) = decode_head(payload)?;
+    let record = MessageRecord::decode(message)?;
+    let subject = record.address.subject.as_bytes();
+    Ok(StreamEntry {
+        sequence: head.sequence,
+        bytes: stored_bytes(subject, &record.view()),
+        subject: Box::from(subject),
+        time: record.time,
+        expiration_ms: record.properties.expiration_ms,
+    })
+}
+
 /// The fields of an entry before its message.
 struct EntryHead {
     failures: u32,
@@ -150,7 +181,7 @@ fn push_entry(out: &mut Vec<u8>, entry: &Entry, due: Option<Time>) {
         out.push(entry.envelope.priority);
     }
     let address = AddressView::new(address);
-    push_message(out, &view, &address, deaths.as_deref(), &[], *since);
+    push_message(out, &view, &address, deaths.as_deref(), (&[], &[]), *since);
 }
 
 #[cfg(test)]

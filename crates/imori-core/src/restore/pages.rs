@@ -92,11 +92,25 @@ impl RestoredPages {
         }
     }
 
-    /// The pages of delayed messages. They have to be read, because a message may be cancelled by its id at
-    /// any time.
-    pub(crate) fn delayed_places(&self) -> Vec<PagePlace> {
-        let delayed = self.pages.iter().filter(|(_, page)| page.facts.is_delayed());
-        delayed.map(|(place, _)| *place).collect()
+    /// The pages that have to be read: those of delayed messages, which may be cancelled by their ids at any time, and
+    /// those of streams, which have an index.
+    pub(crate) fn places_to_read(&self, is_stream: impl Fn(DurableQueueId) -> bool) -> Vec<PagePlace> {
+        let is_read = |page: &RestoredPage| page.facts.is_delayed() || is_stream(page.facts.queue);
+        self.pages.iter().filter(|(_, page)| is_read(page)).map(|(place, _)| *place).collect()
+    }
+
+    /// Whether a checkpoint knows that a stream has removed this message of a page.
+    pub(crate) fn is_settled(&self, place: PagePlace, sequence: u64) -> bool {
+        self.pages.get(&place).is_some_and(|page| page.settled.contains(sequence))
+    }
+
+    /// Notes messages of a page that a stream has removed.
+    pub(crate) fn settle_in(&mut self, place: PagePlace, sequences: Vec<u64>) {
+        if let Some(page) = self.pages.get_mut(&place) {
+            let gone = sequences.into_iter().filter(|sequence| page.settled.insert(*sequence)).count();
+            page.live = page.live.saturating_sub(u32::try_from(gone).unwrap_or(u32::MAX));
+        }
+        self.forget_if_gone(place);
     }
 
     /// The queue of a page.
@@ -134,6 +148,7 @@ impl RestoredPages {
         &mut self,
         floor: Lsn,
         told: impl Iterator<Item = RecordRef>,
+        is_stream: impl Fn(DurableQueueId) -> bool,
     ) -> Vec<PagePlace> {
         self.floor = floor;
         let mut lsns: BTreeMap<DurableQueueId, BTreeSet<Lsn>> = BTreeMap::new();
@@ -146,7 +161,11 @@ impl RestoredPages {
         let is_told = |facts: &PageFacts| {
             lsns.get(&facts.queue).is_some_and(|lsns| lsns.range(facts.first..=facts.last).next().is_some())
         };
-        let pages = self.pages.values().map(|page| page.facts).filter(|facts| !facts.is_delayed());
+        let pages = self
+            .pages
+            .values()
+            .map(|page| page.facts)
+            .filter(|facts| !facts.is_delayed() && !is_stream(facts.queue));
         pages.filter(|facts| facts.last >= floor || is_told(facts)).map(|facts| facts.place).collect()
     }
 
@@ -254,6 +273,14 @@ pub(crate) enum Waiting {
 }
 
 impl Waiting {
+    /// The message, if it was taken into memory.
+    pub(crate) fn into_entry(self) -> Option<Entry> {
+        match self {
+            Waiting::Entry(entry) => Some(entry),
+            Waiting::InJournal(_) => None,
+        }
+    }
+
     fn lsn(&self) -> Lsn {
         match self {
             Waiting::Entry(entry) => entry.envelope.lsn,

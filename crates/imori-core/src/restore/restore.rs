@@ -22,11 +22,13 @@ use crate::name::Name;
 use crate::policy::Policies;
 use crate::queue::{Arrival, Queue, QueueSettings};
 use crate::record::{
-    BindingDefinition, BindingTarget, Checkpoint, Definition, MessageRecord, RecordError, Row, Table,
-    decode_annotations, decode_counts, decode_dedup_entries, decode_delayed_entry, decode_purge,
-    decode_settle,
+    BindingDefinition, BindingTarget, Checkpoint, ConsumerState, Definition, MessageRecord, RecordError, Row,
+    StreamRecord, Table, decode_annotations, decode_counts, decode_dedup_entries, decode_delayed_entry,
+    decode_purge, decode_settle, decode_stream_entry,
 };
 use crate::route::{ExchangeKind, Settings, Target};
+use crate::stream::{NoStreamForms, StreamForms};
+use crate::streaming::FoundStream;
 use crate::time::Time;
 use crate::topology::Topology;
 
@@ -84,8 +86,21 @@ pub struct Restore {
     /// The annotations of messages; each of these has a count too.
     annotations: HashMap<RecordRef, Box<[u8]>, FixedState>,
     seen: BTreeMap<DurableQueueId, Vec<(DedupEntry, Lsn)>>,
+    /// What the journal and the pages have of streams.
+    streams: BTreeMap<DurableQueueId, StreamState>,
+    forms: &'static dyn StreamForms,
     /// The lost queues, if definitions were lost.
     lost: Option<LostQueues>,
+}
+
+/// The state of a stream, as far as it is known.
+#[derive(Debug, Default)]
+struct StreamState {
+    found: FoundStream,
+    removed: HashSet<u64, FixedState>,
+    /// Numbers of messages that are in pages.
+    paged: HashSet<u64, FixedState>,
+    consumers: BTreeMap<Name, (ConsumerState, Lsn, Vec<u64>)>,
 }
 
 impl Restore {
@@ -110,6 +125,8 @@ impl Restore {
             counts: HashMap::default(),
             annotations: HashMap::default(),
             seen: BTreeMap::new(),
+            streams: BTreeMap::new(),
+            forms: &NoStreamForms,
             lost: None,
         }
     }
@@ -119,6 +136,12 @@ impl Restore {
     #[must_use]
     pub fn lacking_queues(self, vhost: VhostId) -> Restore {
         Restore { lost: Some(LostQueues::of(vhost)), ..self }
+    }
+
+    /// Sets the protocol that reads the configurations of streams and their consumers.
+    #[must_use]
+    pub fn with_forms(self, forms: &'static dyn StreamForms) -> Restore {
+        Restore { forms, ..self }
     }
 
     /// Sets which messages may stay in the journal; without this, none do.
@@ -185,7 +208,8 @@ impl Restore {
                     self.exchanges.push((vhost, name, kind, settings));
                 }
                 Definition::Binding(binding) => self.bindings.push(binding),
-                Definition::QueueGone { .. }
+                Definition::QueueChanged { .. }
+                | Definition::QueueGone { .. }
                 | Definition::ExchangeGone { .. }
                 | Definition::BindingGone(_) => {}
             }
@@ -198,7 +222,11 @@ impl Restore {
         self.queues.get(&id).map(|(queue, _)| queue.name())
     }
 
-    fn make_queue(&mut self, id: DurableQueueId, vhost: VhostId, name: Name, settings: QueueSettings) {
+    fn make_queue(&mut self, id: DurableQueueId, vhost: VhostId, name: Name, mut settings: QueueSettings) {
+        let configuration = settings.stream.as_ref().map(|stream| &stream.configuration);
+        if let Some(stream) = configuration.and_then(|configuration| self.forms.stream(configuration)) {
+            settings.stream = Some(Box::new(stream));
+        }
         let mut queue = Queue::new(vhost, name, settings, self.gauge.clone(), self.now);
         if let Some(policies) = self.policies.get(&vhost) {
             let matched = policies.of_queue(queue.name().as_bytes(), queue.declared().kind);
@@ -238,6 +266,37 @@ impl Restore {
         decode_settle(payload, &mut |record_ref| {
             self.settled.insert(record_ref);
         })
+    }
+
+    /// Adds a record of a stream. These come by rising number, before the first message and the first page that is
+    /// read.
+    ///
+    /// # Errors
+    /// [`RecordError`].
+    pub fn stream(&mut self, lsn: Lsn, payload: &[u8]) -> Result<(), RecordError> {
+        let record = StreamRecord::decode(payload)?;
+        let state = self.streams.entry(record.queue()).or_default();
+        match record {
+            StreamRecord::Removed(_, removed) => {
+                state.removed.extend(removed.into_iter().flat_map(|(first, last)| first..=last));
+            }
+            StreamRecord::Mark(_, next, created) => {
+                state.found.next = state.found.next.max(next);
+                state.found.mark = Some((lsn, created));
+            }
+            StreamRecord::Consumer(_, consumer) => {
+                state.consumers.insert(consumer.name.clone(), (*consumer, lsn, Vec::new()));
+            }
+            StreamRecord::ConsumerGone(_, name) => {
+                state.consumers.remove(&name);
+            }
+            StreamRecord::Acked(_, name, acked) => {
+                if let Some((.., since)) = state.consumers.get_mut(&name) {
+                    since.extend(acked.into_iter().flat_map(|(first, last)| first..=last));
+                }
+            }
+        }
+        Ok(())
     }
 
     /// Adds a record of purged pages. These come after all pages, and before any page is listed.
@@ -286,12 +345,16 @@ impl Restore {
         self.pages.add(facts, is_there);
     }
 
-    /// The pages of delayed messages, to be read after all settlements and before any page is listed.
+    /// The pages of delayed messages and of streams, to be read after all settlements and before any page is listed.
     pub fn delayed_pages(&self) -> Vec<PagePlace> {
-        self.pages.delayed_places()
+        self.pages.places_to_read(|queue| self.is_stream(queue))
     }
 
-    /// Adds the entries of a page of delayed messages, each with its record number. An unreadable page keeps
+    fn is_stream(&self, queue: DurableQueueId) -> bool {
+        self.queues.get(&queue).is_some_and(|(queue, _)| queue.is_stream())
+    }
+
+    /// Adds the entries of a page of delayed messages or of a stream, each with its record number. An unreadable page keeps
     /// its entries for the next start.
     ///
     /// # Errors
@@ -301,6 +364,9 @@ impl Restore {
         place: PagePlace,
         entries: impl Iterator<Item = (Lsn, &'a [u8])>,
     ) -> Result<(), RecordError> {
+        if let Some(queue) = self.pages.owner(place).filter(|queue| self.is_stream(*queue)) {
+            return self.stream_page(queue, place, entries);
+        }
         let decode = |(lsn, payload)| decode_delayed_entry(lsn, payload);
         let found = entries.map(decode).collect::<Result<Vec<_>, _>>()?;
         let highest = found.iter().map(|found| found.sequence).max();
@@ -312,11 +378,36 @@ impl Restore {
         Ok(())
     }
 
+    fn stream_page<'a>(
+        &mut self,
+        queue: DurableQueueId,
+        place: PagePlace,
+        entries: impl Iterator<Item = (Lsn, &'a [u8])>,
+    ) -> Result<(), RecordError> {
+        let state = self.streams.entry(queue).or_default();
+        let mut gone = Vec::new();
+        for (_, payload) in entries {
+            let entry = decode_stream_entry(payload)?;
+            let is_twice = !state.paged.insert(entry.sequence);
+            match is_twice
+                || state.removed.contains(&entry.sequence)
+                || self.pages.is_settled(place, entry.sequence)
+            {
+                true => gone.push(entry.sequence),
+                false => state.found.in_pages.push(entry),
+            }
+        }
+        self.pages.settle_in(place, gone);
+        Ok(())
+    }
+
     /// The pages to read record numbers of; to be called once settlements and delivery counts are known. The
     /// journal has the records at or above `floor`.
     pub fn pages_to_list(&mut self, floor: Lsn) -> Vec<PagePlace> {
         let counted = self.counts.keys().copied();
-        self.pages.needing_lists(floor, self.settled.iter().copied().chain(counted))
+        let is_stream =
+            |queue| self.queues.get(&queue).is_some_and(|(queue, _): &(Queue, _)| queue.is_stream());
+        self.pages.needing_lists(floor, self.settled.iter().copied().chain(counted), is_stream)
     }
 
     /// Adds the record numbers of a page. Has to come before the first message.
@@ -353,7 +444,10 @@ impl Restore {
             // An id counts even if the queue has settled the message.
             let id: Arc<[u8]> = Arc::from(id);
             for queue in &record.queues {
-                self.note_seen(*queue, DedupEntry { id: Arc::clone(&id), time: record.time }, lsn);
+                let numbered = record.sequences.iter().find(|(own, _)| own == queue);
+                let sequence = numbered.map_or(0, |(_, sequence)| *sequence);
+                let seen = DedupEntry { id: Arc::clone(&id), time: record.time, sequence };
+                self.note_seen(*queue, seen, lsn);
             }
         }
         let waits = |queue: &DurableQueueId| {
@@ -362,13 +456,15 @@ impl Restore {
         };
         let mut queues: Vec<DurableQueueId> = record.queues.iter().copied().filter(waits).collect();
         queues.retain(|queue| self.has_queue(*queue));
+        queues.retain(|queue| self.lacks_in_stream(*queue, &record));
         if queues.is_empty() {
             return Ok(false);
         }
         let is_delayed = record.properties.delay_ms.is_some() && !Deaths::any(record.deaths.as_ref());
         // Few messages have a delivery count.
         let is_counted = |queue: &DurableQueueId| self.counts.contains_key(&RecordRef { queue: *queue, lsn });
-        let file = file.filter(|_| self.taken_bytes >= self.leaving.after_bytes);
+        let has_stream = !record.sequences.is_empty();
+        let file = file.filter(|_| self.taken_bytes >= self.leaving.after_bytes && !has_stream);
         if let Some(file) = file.filter(|_| !is_delayed && !queues.iter().any(is_counted)) {
             for id in queues {
                 let Some((queue, waiting)) = self.queues.get_mut(&id) else { continue };
@@ -393,10 +489,28 @@ impl Restore {
                 Arc::new(history.with_annotations(Some(annotations.clone())))
             });
             let arrival = Arrival { deaths: annotated.as_ref().or(deaths), ..arrival };
-            let found = queue.found(&publication, &arrival, count, lsn < self.doubtful_below);
+            if let Some((_, sequence)) = record.sequences.iter().find(|(queue, _)| *queue == id) {
+                queue.next_sequence = *sequence;
+            }
+            let found =
+                queue.found(&publication, &arrival, count, lsn < self.doubtful_below && !queue.is_stream());
             waiting.extend(found.into_iter().map(Waiting::Entry));
         }
         Ok(false)
+    }
+
+    /// Whether a message is to be restored from its record: its queue is no stream, or a stream that neither has it in a
+    /// page nor has removed it.
+    fn lacks_in_stream(&self, queue: DurableQueueId, record: &MessageRecord<'_>) -> bool {
+        if !self.is_stream(queue) {
+            return true;
+        }
+        let Some((_, sequence)) = record.sequences.iter().find(|(own, _)| *own == queue) else {
+            return false;
+        };
+        let is_known =
+            |state: &StreamState| state.removed.contains(sequence) || state.paged.contains(sequence);
+        !self.streams.get(&queue).is_some_and(is_known)
     }
 
     /// The pages that are not needed and may go after the next checkpoint; complete once all messages were
@@ -434,13 +548,35 @@ impl Restore {
             let mut of_queue = seen.remove(&durable).unwrap_or_default();
             of_queue.sort_by_key(|(seen, _)| seen.time);
             if let Some(dedup) = queue.dedup() {
-                of_queue.iter().for_each(|(seen, lsn)| dedup.note(&seen.id, seen.time, *lsn));
+                let note =
+                    |(seen, lsn): &(DedupEntry, Lsn)| dedup.note_at(&seen.id, seen.time, *lsn, seen.sequence);
+                of_queue.iter().for_each(note);
             }
             queue.restore_counts(counts.remove(&durable).unwrap_or_default().into_iter());
             queue.restore_annotations(annotations.remove(&durable).unwrap_or_default().into_iter());
             let PagesOfQueue { ready: mut pages, delayed, purged } =
                 pages.remove(&durable).unwrap_or_default();
             queue.restore_purged(purged);
+            if queue.is_stream() {
+                let StreamState { mut found, consumers, .. } =
+                    self.streams.remove(&durable).unwrap_or_default();
+                found.consumers = consumers.into_values().collect();
+                let pages = pages.remove(&0).unwrap_or_default();
+                let entries = waiting.into_iter().filter_map(Waiting::into_entry).collect();
+                queue.restore_stream(pages, entries, found, self.forms, self.now);
+                restored.messages += queue.ready_len();
+                let (vhost, name) = (queue.vhost(), queue.name().clone());
+                let added = add_queue(queue).filter(|id| topology.add_queue(vhost, &name, *id, None).is_ok());
+                match added {
+                    Some(id) => {
+                        ids.insert(durable, id);
+                        restored.queues += 1;
+                        awakenings.push(Awakening { id, failed: Vec::new() });
+                    }
+                    None => restored.passed_over += 1,
+                }
+                continue;
+            }
             delayed.into_iter().for_each(|(page, found)| queue.restore_delayed(page, found, self.now));
             let mut of_priority: BTreeMap<u8, Vec<Waiting>> = BTreeMap::new();
             for waiting in waiting {

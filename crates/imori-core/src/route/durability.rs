@@ -14,6 +14,8 @@ pub struct DurabilityPlan {
     pub wait: Level,
     /// Whether some queue de-duplicates by message id.
     pub has_dedup: bool,
+    /// Whether some queue is a stream.
+    pub has_streams: bool,
 }
 
 impl DurabilityPlan {

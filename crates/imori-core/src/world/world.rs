@@ -15,6 +15,7 @@ use crate::queue::Queue;
 use crate::record::{Appended, NewRecord};
 use crate::room::Room;
 use crate::route::{Router, Table};
+use crate::stream::{NoStreamForms, StreamForms};
 use crate::time::Time;
 use crate::topology::Topology;
 
@@ -117,6 +118,14 @@ pub trait World: Access {
 
     /// Requests a call of [`queue_woken`](crate::broker::queue_woken) at this time.
     fn wake_queue_at(&self, id: QueueId, at: Time);
+
+    /// Requests a call of [`stream_progressed`](crate::broker::stream_progressed) once the journal has reached this.
+    fn await_journal(&self, _id: QueueId, _confirm: Confirm) {}
+
+    /// The protocol that gives the messages of streams their form.
+    fn stream_forms(&self) -> &'static dyn StreamForms {
+        &NoStreamForms
+    }
 
     /// The bytes of waiting messages that a queue may keep in memory before the rest goes to disk.
     fn queue_memory_bytes(&self) -> usize {

@@ -37,7 +37,7 @@ pub enum RecordType {
     /// A checkpoint. The payload starts with the floor, a `u64`, below which no record is needed.
     Checkpoint = 7,
     /// The removal of the beginning of a stream.
-    StreamTrim = 8,
+    Stream = 8,
     /// Padding: fills a batch, or accounts for numbers that are known to be lost.
     Pad = 9,
     /// A declaration, a binding or a deletion.
@@ -60,7 +60,7 @@ impl RecordType {
             RecordType::GroupBegin,
             RecordType::GroupEnd,
             RecordType::Checkpoint,
-            RecordType::StreamTrim,
+            RecordType::Stream,
             RecordType::Pad,
             RecordType::Definition,
             RecordType::Seen,

@@ -1,0 +1,148 @@
+//! The verbs of streams: reading and changing them, their consumers, and what readers say of deliveries.
+
+use super::deliver::change_and_deliver;
+use crate::authorize::{Action, Actor, Object};
+use crate::confirm::{Confirm, Level, Progress};
+use crate::definitions::find_queue;
+use crate::error::BrokerError;
+use crate::id::QueueId;
+use crate::name::Name;
+use crate::pipeline::Readers;
+use crate::queue::{Effects, Queue};
+use crate::stream::{ConsumerSettings, PullEnd, PullRequest, Settlement, StreamMessage};
+use crate::streaming::Outlet as _;
+use crate::world::World;
+
+/// Looks at a stream, or changes it, and sends what is to be sent then. The actor needs the right to `action`.
+///
+/// # Errors
+/// [`BrokerError::Refused`], [`BrokerError::Locked`], or [`BrokerError::NoQueue`] if there is no such stream.
+pub fn with_stream<W: World, R>(
+    world: &W,
+    actor: &Actor<'_>,
+    action: Action,
+    name: &[u8],
+    change: impl FnOnce(&mut Queue, &mut Effects) -> R,
+) -> Result<R, BrokerError> {
+    world.authorize(actor, action, Object::Queue(name))?;
+    let id = find_queue(world, actor, name)?;
+    let changed =
+        change_and_deliver(world, id, |queue, effects| queue.is_stream().then(|| change(queue, effects)));
+    changed.flatten().ok_or_else(|| BrokerError::NoQueue(Name::new(name)))
+}
+
+/// A confirm after which everything that this cell has recorded survives a crash as well as the stream does.
+pub fn confirm_stream<W: World>(world: &W, queue: &Queue) -> Confirm {
+    let level = queue.durability().map_or(Level::Memory, |durability| durability.level);
+    world.confirm_own(level)
+}
+
+/// Makes a consumer of a stream, or gives it these settings. Returns the confirm after which it survives a crash.
+///
+/// # Errors
+/// As [`with_stream`].
+pub fn put_stream_consumer<W: World>(
+    world: &W,
+    actor: &Actor<'_>,
+    stream: &[u8],
+    name: &Name,
+    settings: ConsumerSettings,
+) -> Result<Confirm, BrokerError> {
+    let now = world.now();
+    with_stream(world, actor, Action::Consume, stream, |queue, _| {
+        match queue.stream().and_then(|stream| stream.consumer(name.as_bytes())) {
+            Some(_) => queue.change_stream_consumer(name.as_bytes(), settings),
+            None => queue.add_stream_consumer(name, settings, now),
+        }
+        queue.record_consumer(name.as_bytes(), |record| world.append(vec![record]).first);
+        confirm_stream(world, queue)
+    })
+}
+
+/// Deletes a consumer of a stream; `None` if there is none of this name. Returns the confirm after which the deletion
+/// survives a crash.
+///
+/// # Errors
+/// As [`with_stream`].
+pub fn delete_stream_consumer<W: World>(
+    world: &W,
+    actor: &Actor<'_>,
+    stream: &[u8],
+    name: &[u8],
+) -> Result<Option<Confirm>, BrokerError> {
+    with_stream(world, actor, Action::Consume, stream, |queue, effects| {
+        remove_consumer(world, queue, name, effects).then(|| confirm_stream(world, queue))
+    })
+}
+
+/// Removes a consumer of a locked stream, and records that; `false` if there is none of this name.
+fn remove_consumer<W: World>(world: &W, queue: &mut Queue, name: &[u8], effects: &mut Effects) -> bool {
+    let mut readers = Readers::of(world, queue.vhost());
+    let Some(consumer) = queue.remove_stream_consumer(name, &mut readers, effects) else { return false };
+    if let Some(record) = queue.consumer_gone_record(&consumer) {
+        world.append(vec![record]);
+    }
+    true
+}
+
+/// Settles a delivery of a consumer of a stream. With `answer_to`, an empty message goes there once the settlement is
+/// as safe as the stream's messages are. Returns whether there is such a consumer.
+///
+/// # Errors
+/// As [`with_stream`].
+pub fn settle_stream<W: World>(
+    world: &W,
+    actor: &Actor<'_>,
+    (stream, consumer): (&[u8], &[u8]),
+    sequence: u64,
+    settlement: Settlement,
+    answer_to: Option<&[u8]>,
+) -> Result<bool, BrokerError> {
+    let now = world.now();
+    let settled = with_stream(world, actor, Action::Consume, stream, |queue, effects| {
+        queue.settle_in_stream(consumer, sequence, settlement, now, effects)
+    })?;
+    if let Some(to) = answer_to.filter(|_| settled) {
+        // The records were appended after the stream was unlocked.
+        with_stream(world, actor, Action::Consume, stream, |queue, _| {
+            let confirm = confirm_stream(world, queue);
+            queue.answer_acked(confirm, to);
+        })?;
+    }
+    Ok(settled)
+}
+
+/// Adds a request for messages to a consumer of a stream. A request that cannot wait is told so. Returns whether there
+/// is such a consumer.
+///
+/// # Errors
+/// As [`with_stream`].
+pub fn request_from_stream<W: World>(
+    world: &W,
+    actor: &Actor<'_>,
+    (stream, consumer): (&[u8], &[u8]),
+    request: PullRequest,
+) -> Result<bool, BrokerError> {
+    let now = world.now();
+    with_stream(world, actor, Action::Consume, stream, |queue, _| {
+        let has_consumer = queue.stream().is_some_and(|stream| stream.consumer(consumer).is_some());
+        if has_consumer && let Err(request) = queue.request_from_stream(consumer, request, now) {
+            let (left, bytes_left) = (request.left, request.bytes_left.unwrap_or(0));
+            let ended = StreamMessage::PullEnded { end: PullEnd::TooManyWaiting, left, bytes_left };
+            Readers::of(world, queue.vhost()).send(&request.reply, &ended);
+        }
+        has_consumer
+    })
+}
+
+/// Called when the journal has progressed so far that messages of a stream may have reached its level.
+pub fn stream_progressed<W: World>(world: &W, id: QueueId, progress: Progress) {
+    change_and_deliver(world, id, |queue, _| queue.stream_progressed(progress));
+}
+
+/// Deletes the consumers of a stream that had no interest for too long.
+pub(super) fn delete_idle_consumers<W: World>(world: &W, queue: &mut Queue, effects: &mut Effects) {
+    for name in queue.idle_stream_consumers(world.now()) {
+        remove_consumer(world, queue, name.as_bytes(), effects);
+    }
+}

@@ -1,0 +1,115 @@
+//! Sends what a stream has for the readers of subjects.
+
+use std::slice;
+
+use super::batch::Batch;
+use super::live::{live_receivers, send_live};
+use super::report::{PublishReport, Reports};
+use super::resolve::{resolve, resolve_own};
+use crate::id::VhostId;
+use crate::message::{Address, AddressView, MessageView, OriginId, Properties, Publication, TOPIC_EXCHANGE};
+use crate::name::Name;
+use crate::outbound::SharedHeaders;
+use crate::queue::{Effects, Queue};
+use crate::route::Route;
+use crate::stream::{Advisory, StreamForm, StreamMessage};
+use crate::streaming::{Outlet, Sent};
+use crate::time::Time;
+use crate::world::World;
+
+/// Sends a message of the broker's own to the live readers of a subject; returns how many took it.
+pub fn answer<W: World>(world: &W, vhost: VhostId, subject: &[u8], publication: &Publication<'_>) -> usize {
+    let Ok(found) = resolve(world, vhost, TOPIC_EXCHANGE, subject, publication.viewed()) else { return 0 };
+    let address = found.address(subject);
+    let batch = Batch::new(vhost, &address, slice::from_ref(publication));
+    let mut report = PublishReport::default();
+    let mut shared = SharedHeaders::for_receivers(live_receivers(&found.route));
+    send_live(world, &found.route, &batch, &mut shared, &mut Reports::Sum(&mut report));
+    report.receivers
+}
+
+/// Sends what a stream can send now. The stream is locked, so that its readers get everything in order.
+pub(crate) fn send_from_stream<W: World>(world: &W, queue: &mut Queue, now: Time, effects: &mut Effects) {
+    let vhost = queue.vhost();
+    queue.send_from_stream(now, &mut Readers { world, vhost, last: None }, effects);
+}
+
+/// The readers of the subjects of a vhost.
+pub(crate) struct Readers<'w, W> {
+    world: &'w W,
+    vhost: VhostId,
+    /// The last subject that was looked up, and its route.
+    last: Option<(Name, std::sync::Arc<Route>)>,
+}
+
+impl<'w, W: World> Readers<'w, W> {
+    /// The readers of subjects of this vhost.
+    pub(crate) fn of(world: &'w W, vhost: VhostId) -> Readers<'w, W> {
+        Readers { world, vhost, last: None }
+    }
+
+    fn route(&mut self, subject: &Name) -> Option<std::sync::Arc<Route>> {
+        if let Some((_, route)) = self.last.as_ref().filter(|(last, _)| last == subject) {
+            return Some(std::sync::Arc::clone(route));
+        }
+        let properties = Properties::new(OriginId::BROKER);
+        let view = MessageView { properties: &properties, text: b"", body: b"" };
+        let route = resolve_own(self.world, self.vhost, TOPIC_EXCHANGE, subject.as_bytes(), &view).ok()?;
+        self.last = Some((subject.clone(), std::sync::Arc::clone(&route)));
+        Some(route)
+    }
+}
+
+impl<W: World> Outlet for Readers<'_, W> {
+    fn has_readers(&mut self, subject: &Name, group: Option<&Name>) -> bool {
+        let Some(route) = self.route(subject) else { return false };
+        match group {
+            Some(name) => route.groups.iter().any(|group| group.name == *name),
+            None => !route.subscriptions.is_empty() || !route.groups.is_empty(),
+        }
+    }
+
+    fn advise(&mut self, advisory: &Advisory<'_>) {
+        let (subject, form) = self.world.stream_forms().advisory(advisory, self.world.secret());
+        let body = form.body.unwrap_or_default();
+        answer(self.world, self.vhost, &subject, &Publication::new(&form.properties, &form.text, &body));
+    }
+
+    fn send(&mut self, subject: &Name, message: &StreamMessage<'_>) -> Sent {
+        let Some(route) = self.route(subject) else { return Sent::Nobody };
+        let StreamForm { properties, text, body } =
+            self.world.stream_forms().form(message, self.world.header_readers());
+        let own = Address::new(TOPIC_EXCHANGE, subject.as_bytes());
+        let sent_on = match message {
+            StreamMessage::Delivery { entry, .. } | StreamMessage::Direct { entry, .. } => Some(*entry),
+            _ => None,
+        };
+        // A delivery keeps its subject, an answer has the one that it goes to.
+        let address = match message {
+            StreamMessage::Delivery { entry, .. } => AddressView::new(&entry.envelope().address),
+            _ => AddressView::passing(&own.exchange, subject.as_bytes()),
+        };
+        let publication = match (&body, sent_on) {
+            (Some(body), _) => Publication::new(&properties, &text, body),
+            (None, Some(entry)) => match entry.message().shared_body() {
+                Some(shared) => Publication::with_shared_body(&properties, &text, shared),
+                None => Publication::new(&properties, &text, entry.message().view().body),
+            },
+            (None, None) => Publication::new(&properties, &text, b""),
+        };
+        let batch = Batch::new(self.vhost, &address, slice::from_ref(&publication));
+        let mut report = PublishReport::default();
+        send_live(
+            self.world,
+            &route,
+            &batch,
+            &mut SharedHeaders::for_receivers(1),
+            &mut Reports::Sum(&mut report),
+        );
+        match report {
+            PublishReport { receivers: 0, .. } => Sent::Nobody,
+            PublishReport { slow_reader: Some(_), .. } => Sent::SlowReader,
+            _ => Sent::Taken,
+        }
+    }
+}

@@ -1,0 +1,439 @@
+//! A consumer of a stream: where it is, what is unacknowledged, and who waits for messages.
+//!
+//! ```text
+//!            deliver                ack, term
+//!  stream ───────────► pending ───────────────► gone
+//!                      │     ▲
+//!       nak, time over │     │ deliver again
+//!                      ▼     │
+//!                     returned
+//! ```
+//!
+//! It keeps the rules of JetStream's consumers and knows no bodies; the stream looks messages up and sends them.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::time::Duration;
+
+use super::pull::{PullRequest, Requests};
+use super::settings::{AckPolicy, ConsumerSettings};
+use crate::confirm::Lsn;
+use crate::name::Name;
+use crate::time::Time;
+
+/// A place in the order of a consumer and in that of its stream; 0 is before the first.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub struct Position {
+    /// The number of the delivery, which rises by one with each.
+    pub consumer: u64,
+    /// The sequence number of the message.
+    pub stream: u64,
+}
+
+/// A delivery that was not acknowledged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Pending {
+    /// The number of its latest delivery.
+    pub(crate) number: u64,
+    /// Number of its deliveries.
+    pub(crate) deliveries: u64,
+    /// When it is delivered again.
+    pub(crate) due: Time,
+}
+
+/// The outcome that a reader gives a delivery.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Settlement {
+    /// The message is done.
+    Ack,
+    /// The message is to be delivered again, after this time if there is one.
+    Nak(Option<Duration>),
+    /// The reader is still at work; its time begins anew.
+    Progress,
+    /// The message is never to be delivered again.
+    Term,
+}
+
+/// A consumer; the module comment has its state diagram.
+#[derive(Debug)]
+pub struct StreamConsumer {
+    pub(crate) name: Name,
+    pub(crate) settings: ConsumerSettings,
+    pub(crate) created: Time,
+    /// The first message that was not looked at yet.
+    pub(crate) next: u64,
+    /// The messages to deliver before, of one that starts with the newest of each subject.
+    pub(crate) first_ones: VecDeque<u64>,
+    /// The latest delivery.
+    pub(crate) delivered: Position,
+    pub(crate) last_delivery: Option<Time>,
+    /// All deliveries up to this one are acknowledged.
+    pub(crate) floor: Position,
+    pub(crate) last_ack: Option<Time>,
+    pub(crate) pending: BTreeMap<u64, Pending>,
+    /// When pending messages are due, with their sequence numbers.
+    due: BTreeSet<(Time, u64)>,
+    /// Messages to deliver again, in the order in which they were returned.
+    returned: VecDeque<u64>,
+    /// Messages from `next` on that were acknowledged before the last restart.
+    pub(crate) done: BTreeSet<u64>,
+    /// Messages that nobody has got yet.
+    pub(crate) unread: u64,
+    pub(crate) requests: Requests,
+    /// Somebody reads where the consumer pushes to.
+    pub(crate) is_active: bool,
+    /// When the last interest was seen.
+    pub(crate) last_interest: Time,
+    /// When the reader of a push consumer was last found behind.
+    pub(crate) held_until: Option<Time>,
+    /// When the next heartbeat is due.
+    pub(crate) heartbeat: Option<Time>,
+    /// The record that has the whole state; later records have changes of it.
+    pub(crate) recorded: Lsn,
+    /// The state has changed since its last record.
+    pub(crate) is_changed: bool,
+}
+
+/// What a consumer would deliver next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Turn {
+    /// This message again.
+    Again(u64),
+    /// The first message from this number on that the filter takes.
+    From(u64),
+    /// This message, which was chosen when the consumer was made.
+    Chosen(u64),
+}
+
+impl StreamConsumer {
+    /// A consumer that looks at messages from `next` on, and delivers `first_ones` before.
+    pub(crate) fn new(
+        name: Name,
+        settings: ConsumerSettings,
+        (next, first_ones): (u64, VecDeque<u64>),
+        unread: u64,
+        now: Time,
+    ) -> StreamConsumer {
+        let before = first_ones.front().copied().unwrap_or(next).saturating_sub(1);
+        let place = Position { consumer: 0, stream: before };
+        let requests = Requests::new(settings.requests_max);
+        StreamConsumer {
+            name,
+            created: now,
+            next,
+            first_ones,
+            delivered: place,
+            last_delivery: None,
+            floor: place,
+            last_ack: None,
+            pending: BTreeMap::new(),
+            due: BTreeSet::new(),
+            returned: VecDeque::new(),
+            done: BTreeSet::new(),
+            unread,
+            requests,
+            is_active: false,
+            last_interest: now,
+            held_until: None,
+            heartbeat: None,
+            recorded: Lsn::NONE,
+            is_changed: true,
+            settings,
+        }
+    }
+
+    /// The name.
+    pub fn name(&self) -> &Name {
+        &self.name
+    }
+
+    /// The settings.
+    pub fn settings(&self) -> &ConsumerSettings {
+        &self.settings
+    }
+
+    /// When it was made.
+    pub fn created(&self) -> Time {
+        self.created
+    }
+
+    /// The latest delivery, and when it was.
+    pub fn delivered(&self) -> (Position, Option<Time>) {
+        (self.delivered, self.last_delivery)
+    }
+
+    /// The delivery up to which all are acknowledged, and when the last acknowledgement came.
+    pub fn floor(&self) -> (Position, Option<Time>) {
+        (self.floor, self.last_ack)
+    }
+
+    /// Number of unacknowledged deliveries.
+    pub fn pending_len(&self) -> usize {
+        self.pending.len()
+    }
+
+    /// Number of unacknowledged messages that were delivered more than once.
+    pub fn redelivered_len(&self) -> usize {
+        self.pending.values().filter(|pending| pending.deliveries > 1).count()
+    }
+
+    /// Number of requests that wait.
+    pub fn waiting_len(&self) -> usize {
+        self.requests.len()
+    }
+
+    /// Number of messages that nobody has got yet.
+    pub fn unread(&self) -> u64 {
+        self.unread
+    }
+
+    /// Whether somebody reads the subject that it pushes to.
+    pub fn is_active(&self) -> bool {
+        self.is_active
+    }
+
+    /// Whether deliveries wait for a time in the future.
+    pub fn is_paused(&self, now: Time) -> bool {
+        self.settings.paused_until.is_some_and(|until| until > now)
+    }
+
+    /// What it would deliver next; `None` while it must not deliver anything new and nothing is to be repeated.
+    pub(crate) fn turn(&mut self) -> Option<Turn> {
+        while let Some(sequence) = self.returned.front() {
+            if self.pending.contains_key(sequence) {
+                return Some(Turn::Again(*sequence));
+            }
+            self.returned.pop_front();
+        }
+        let is_full = self.settings.pending_max.is_some_and(|max| self.pending.len() >= max);
+        if is_full && self.settings.acks != AckPolicy::None {
+            return None;
+        }
+        Some(match self.first_ones.front() {
+            Some(sequence) => Turn::Chosen(*sequence),
+            None => Turn::From(self.next),
+        })
+    }
+
+    /// Notes a delivery; returns its number and how often the message was delivered now.
+    pub(crate) fn deliver(&mut self, turn: Turn, sequence: u64, now: Time) -> (u64, u64) {
+        let number = self.delivered.consumer + 1;
+        self.delivered.consumer = number;
+        self.last_delivery = Some(now);
+        self.is_changed = true;
+        let before = self.forget(sequence);
+        if let Turn::Again(_) = turn {
+            self.returned.pop_front();
+        } else {
+            self.pass(turn, sequence);
+            self.delivered.stream = self.delivered.stream.max(sequence);
+        }
+        let deliveries = before.map_or(0, |pending| pending.deliveries) + 1;
+        if self.settings.acks == AckPolicy::None {
+            self.floor = self.delivered;
+        } else {
+            let due = now.after(self.settings.wait_of(deliveries));
+            self.put(sequence, Pending { number, deliveries, due });
+        }
+        (number, deliveries)
+    }
+
+    /// Notes that the message of a turn was looked at, whether it was delivered or is gone.
+    pub(crate) fn pass(&mut self, turn: Turn, sequence: u64) {
+        match turn {
+            Turn::Again(_) => {
+                self.returned.pop_front();
+            }
+            Turn::Chosen(_) => {
+                self.first_ones.pop_front();
+                self.unread = self.unread.saturating_sub(1);
+            }
+            Turn::From(_) => {
+                self.next = self.next.max(sequence.saturating_add(1));
+                self.unread = self.unread.saturating_sub(1);
+            }
+        }
+    }
+
+    /// Whether the next message was acknowledged before the last restart; then it is passed over.
+    pub(crate) fn is_done(&mut self, sequence: u64) -> bool {
+        let is_done = self.done.remove(&sequence);
+        if is_done {
+            self.next = self.next.max(sequence.saturating_add(1));
+        }
+        is_done
+    }
+
+    /// Whether a message has had all the deliveries that it may have.
+    pub(crate) fn is_spent(&self, sequence: u64) -> bool {
+        let deliveries = self.pending.get(&sequence).map_or(0, |pending| pending.deliveries);
+        self.settings.deliveries_max.is_some_and(|max| deliveries >= max)
+    }
+
+    /// Settles a delivery; returns the messages that are done.
+    pub(crate) fn settle(&mut self, sequence: u64, settlement: Settlement, now: Time) -> Vec<u64> {
+        match settlement {
+            Settlement::Ack | Settlement::Term => self.acknowledge(sequence, now),
+            Settlement::Progress => {
+                if let Some(pending) = self.forget(sequence) {
+                    let due = now.after(self.settings.wait_of(pending.deliveries));
+                    self.put(sequence, Pending { due, ..pending });
+                }
+                Vec::new()
+            }
+            Settlement::Nak(delay) => {
+                if let Some(pending) = self.forget(sequence) {
+                    let due = delay.map_or(Time::NEVER, |delay| now.after(delay));
+                    self.put(sequence, Pending { due, ..pending });
+                    if delay.is_none() {
+                        self.give_back(sequence);
+                    }
+                }
+                Vec::new()
+            }
+        }
+    }
+
+    fn acknowledge(&mut self, sequence: u64, now: Time) -> Vec<u64> {
+        let done: Vec<u64> = match self.settings.acks {
+            AckPolicy::None => return Vec::new(),
+            AckPolicy::Explicit => {
+                self.pending.contains_key(&sequence).then_some(sequence).into_iter().collect()
+            }
+            AckPolicy::All => self.pending.range(..=sequence).map(|(sequence, _)| *sequence).collect(),
+        };
+        if done.is_empty() {
+            return done;
+        }
+        self.last_ack = Some(now);
+        self.is_changed = true;
+        let numbers = done.iter().filter_map(|done| self.forget(*done)).map(|pending| pending.number);
+        let highest = numbers.max().unwrap_or(0);
+        self.raise_floor(highest, sequence);
+        done
+    }
+
+    /// Raises the floor after the delivery with this number was acknowledged, by the rules of nats-server.
+    fn raise_floor(&mut self, number: u64, sequence: u64) {
+        if self.pending.is_empty() {
+            self.floor = self.delivered;
+        } else if self.settings.acks == AckPolicy::All {
+            self.floor = Position { consumer: number, stream: sequence };
+        } else if number == self.floor.consumer + 1 {
+            let next = self.pending.range(sequence..).next();
+            self.floor = match next {
+                Some((next, pending)) => {
+                    Position { consumer: pending.number.saturating_sub(1), stream: next.saturating_sub(1) }
+                }
+                None => Position { consumer: number, stream: sequence },
+            };
+        }
+    }
+
+    /// Forgets a message that the stream no longer has. `is_wanted` tells whether the filter takes its subject.
+    pub(crate) fn removed(&mut self, sequence: u64, is_wanted: bool) {
+        if let Some(pending) = self.forget(sequence) {
+            self.is_changed = true;
+            self.raise_floor(pending.number, sequence);
+        } else if let Some(at) = self.first_ones.iter().position(|first| *first == sequence) {
+            self.first_ones.remove(at);
+            self.unread = self.unread.saturating_sub(1);
+        } else if self.done.remove(&sequence) {
+            self.is_changed = true;
+        } else if is_wanted && sequence >= self.next {
+            self.unread = self.unread.saturating_sub(1);
+        }
+    }
+
+    /// Returns the deliveries that were not acknowledged in time.
+    pub(crate) fn return_due(&mut self, now: Time) {
+        while let Some((due, sequence)) = self.due.first().copied().filter(|(due, _)| *due <= now) {
+            self.due.remove(&(due, sequence));
+            if let Some(pending) = self.pending.get_mut(&sequence) {
+                pending.due = Time::NEVER;
+            }
+            self.give_back(sequence);
+        }
+    }
+
+    /// Gives up on a message that was delivered as often as it may be; returns how often that was.
+    pub(crate) fn give_up(&mut self, sequence: u64) -> u64 {
+        self.returned.pop_front();
+        let Some(pending) = self.forget(sequence) else { return 0 };
+        self.is_changed = true;
+        self.raise_floor(pending.number, sequence);
+        pending.deliveries
+    }
+
+    /// The time at which it has something to do without being asked.
+    pub(crate) fn next_due(&self) -> Option<Time> {
+        // A subscription ends without a word, so that somebody has to look whether it is there.
+        let idle = self.settings.inactive_max.filter(|_| self.requests.len() == 0);
+        let idle = idle.map(|max| self.last_interest.after(max));
+        let ack = self.due.first().map(|(due, _)| *due).filter(|due| *due < Time::NEVER);
+        let times = [
+            ack,
+            self.requests.next_due(),
+            idle,
+            self.held_until,
+            self.heartbeat,
+            self.settings.paused_until,
+        ];
+        times.into_iter().flatten().min()
+    }
+
+    /// Whether it was without interest for too long.
+    pub(crate) fn is_idle_too_long(&self, now: Time) -> bool {
+        let is_over = |max| self.last_interest.after(max) <= now;
+        self.settings.inactive_max.is_some_and(is_over) && !self.has_interest()
+    }
+
+    fn has_interest(&self) -> bool {
+        self.is_active || self.requests.len() > 0
+    }
+
+    /// Adds a request for messages; gives it back if too many wait.
+    pub(crate) fn request(&mut self, request: PullRequest, now: Time) -> Result<(), PullRequest> {
+        self.last_interest = now;
+        self.requests.add(request)
+    }
+
+    /// Whether a message is needed: it was not delivered yet, or it is unacknowledged.
+    pub(crate) fn needs(&self, sequence: u64, subject: &[u8]) -> bool {
+        let is_ahead = sequence >= self.next || self.first_ones.contains(&sequence);
+        self.pending.contains_key(&sequence) || is_ahead && self.settings.filter.takes(subject)
+    }
+
+    /// Restores the state that a record has.
+    pub(crate) fn restore(
+        &mut self,
+        delivered: Position,
+        floor: Position,
+        pending: impl Iterator<Item = (u64, Pending)>,
+    ) {
+        (self.delivered, self.floor) = (delivered, floor);
+        self.next = self.next.max(delivered.stream + 1);
+        self.pending.clear();
+        self.due.clear();
+        self.returned.clear();
+        for (sequence, pending) in pending {
+            self.put(sequence, pending);
+        }
+    }
+
+    fn give_back(&mut self, sequence: u64) {
+        if !self.returned.contains(&sequence) {
+            self.returned.push_back(sequence);
+        }
+    }
+
+    fn put(&mut self, sequence: u64, pending: Pending) {
+        self.due.insert((pending.due, sequence));
+        self.pending.insert(sequence, pending);
+    }
+
+    fn forget(&mut self, sequence: u64) -> Option<Pending> {
+        let pending = self.pending.remove(&sequence)?;
+        self.due.remove(&(pending.due, sequence));
+        Some(pending)
+    }
+}

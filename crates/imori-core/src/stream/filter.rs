@@ -1,0 +1,55 @@
+//! The subjects that a reader of a stream wants.
+
+use crate::name::Name;
+use crate::route::pattern::{Pattern, PatternError, is_match};
+
+/// A set of patterns; without one it takes every subject.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub struct Filter {
+    patterns: Vec<(Name, Pattern)>,
+}
+
+impl Filter {
+    /// The filter that takes every subject.
+    #[must_use]
+    pub fn all() -> Filter {
+        Filter::default()
+    }
+
+    /// A filter of patterns in the syntax of NATS. `>` takes every subject, and so does a filter of no pattern.
+    ///
+    /// # Errors
+    /// A text is no pattern.
+    pub fn of(texts: &[&[u8]]) -> Result<Filter, PatternError> {
+        if texts.iter().any(|text| *text == b">") {
+            return Ok(Filter::all());
+        }
+        let parse = |text: &&[u8]| Ok((Name::new(text), Pattern::nats(text)?));
+        Ok(Filter { patterns: texts.iter().map(parse).collect::<Result<_, _>>()? })
+    }
+
+    /// Whether it takes every subject.
+    #[must_use]
+    pub fn is_all(&self) -> bool {
+        self.patterns.is_empty()
+    }
+
+    /// Whether it takes a subject.
+    #[must_use]
+    pub fn takes(&self, subject: &[u8]) -> bool {
+        self.patterns.is_empty() || self.patterns.iter().any(|(_, pattern)| is_match(pattern, subject))
+    }
+
+    /// The only subject that it takes, if it is a single one without wildcards.
+    pub(crate) fn subject(&self) -> Option<&[u8]> {
+        match self.patterns.as_slice() {
+            [(_, pattern)] => pattern.subject().map(Name::as_bytes),
+            _ => None,
+        }
+    }
+
+    /// The texts of its patterns.
+    pub fn texts(&self) -> impl Iterator<Item = &Name> {
+        self.patterns.iter().map(|(text, _)| text)
+    }
+}

@@ -1,0 +1,199 @@
+//! The messages that a stream sends by itself, and the form that a protocol gives them.
+
+use std::fmt;
+
+use super::consumer::Position;
+use super::get::GetForm;
+use super::pull::PullEnd;
+use super::settings::{ConsumerSettings, StreamSettings};
+use crate::confirm::Level;
+use crate::entries::Entry;
+use crate::message::{HeaderReaders, Properties};
+use crate::name::Name;
+use crate::time::Time;
+
+/// The facts of a delivery that its acknowledgement repeats.
+#[derive(Debug, Clone, Copy)]
+pub struct ConsumerDelivery<'a> {
+    /// The stream.
+    pub stream: &'a Name,
+    /// The consumer.
+    pub consumer: &'a Name,
+    /// How often the message was delivered, this time included.
+    pub deliveries: u64,
+    /// The number of the delivery and of the message.
+    pub place: Position,
+    /// When the message came.
+    pub time: Time,
+    /// Number of messages that wait behind it.
+    pub unread: u64,
+}
+
+/// A message that a stream sends.
+#[derive(Debug, Clone, Copy)]
+pub enum StreamMessage<'a> {
+    /// A delivery of a consumer.
+    Delivery {
+        /// The message.
+        entry: &'a Entry,
+        /// The facts that are acknowledged.
+        delivery: ConsumerDelivery<'a>,
+        /// The body stays away, and its size is told.
+        has_headers_only: bool,
+    },
+    /// A message that was asked for by number or subject.
+    Direct {
+        /// The stream.
+        stream: &'a Name,
+        /// The message.
+        entry: &'a Entry,
+        /// For a batch: number of messages that follow, and the number of the message before.
+        batch: Option<(u64, u64)>,
+    },
+    /// A message that was asked for by a request of an operator.
+    Stored {
+        /// The message.
+        entry: &'a Entry,
+    },
+    /// The message that was asked for is not there.
+    NotFound(GetForm),
+    /// An answer in the form of its protocol.
+    Answer(&'a [u8]),
+    /// A batch of messages that were asked for is at its end: the last message of the stream, and of the batch.
+    BatchEnd {
+        /// Number of messages that match and were not sent.
+        left: u64,
+        /// The sequence number of the last message of the stream when the batch began.
+        up_to: u64,
+        /// The sequence number of the last message of the batch.
+        last: u64,
+    },
+    /// A request for messages ended.
+    PullEnded {
+        /// Why.
+        end: PullEnd,
+        /// Messages that it did not get.
+        left: u64,
+        /// Bytes that it did not get; 0 without a limit.
+        bytes_left: u64,
+    },
+    /// A consumer lives and has nothing to deliver.
+    Heartbeat {
+        /// The latest delivery.
+        delivered: Position,
+    },
+    /// The stream has a published message at its level of safety.
+    Published {
+        /// The stream.
+        stream: &'a Name,
+        /// The sequence number of the message.
+        sequence: u64,
+        /// The message was there before.
+        is_duplicate: bool,
+        /// The level of safety.
+        level: Level,
+    },
+    /// The stream refused a published message.
+    Refused {
+        /// The stream.
+        stream: &'a Name,
+        /// Why.
+        refusal: &'a StreamRefusal,
+    },
+    /// An acknowledgement is recorded.
+    Acked,
+}
+
+/// A message that was delivered as often as it may be, and that nobody acknowledged.
+#[derive(Debug, Clone, Copy)]
+pub struct Advisory<'a> {
+    /// The stream.
+    pub stream: &'a Name,
+    /// The consumer.
+    pub consumer: &'a Name,
+    /// The sequence number of the message.
+    pub sequence: u64,
+    /// Number of its deliveries.
+    pub deliveries: u64,
+    /// The present time.
+    pub time: Time,
+}
+
+/// Why a stream refuses a message.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum StreamRefusal {
+    /// The stream has as many messages as it may have.
+    MaximumMessages,
+    /// The stream has as many bytes as it may have.
+    MaximumBytes,
+    /// The subject has as many messages as it may have.
+    MaximumPerSubject,
+    /// The message is larger than it may be.
+    TooLarge,
+    /// The stream is sealed.
+    Sealed,
+    /// The publisher expects another stream.
+    WrongStream,
+    /// The publisher expects another last message: the number of the last one.
+    WrongLastSequence(u64),
+    /// The publisher expects another last message of the subject: the number of the last one.
+    WrongLastOfSubject(u64),
+    /// The publisher expects another last message id: the last one.
+    WrongLastId(Box<[u8]>),
+    /// The stream has no messages that replace others.
+    RollupDenied,
+    /// The stream has no messages with a time to live of their own.
+    TtlDenied,
+    /// The disk has no room.
+    DiskFull,
+}
+
+/// The bytes of a message that a stream sends.
+#[derive(Debug)]
+pub struct StreamForm {
+    /// The properties of the header text.
+    pub properties: Properties,
+    /// The header text.
+    pub text: Vec<u8>,
+    /// The body; `None` for the body of the message that is sent on.
+    pub body: Option<Vec<u8>>,
+}
+
+/// The protocol that gives a stream's messages their form, and that reads the configurations which it recorded.
+pub trait StreamForms: Sync + fmt::Debug {
+    /// Writes a message.
+    fn form(&self, message: &StreamMessage<'_>, readers: HeaderReaders) -> StreamForm;
+
+    /// Writes an advisory; also returns the subject that it goes to. `id` is unpredictable.
+    fn advisory(&self, advisory: &Advisory<'_>, id: [u8; 16]) -> (Vec<u8>, StreamForm);
+
+    /// Reads the configuration of a stream that a store kept; `None` if this release cannot.
+    fn stream(&self, configuration: &[u8]) -> Option<StreamSettings>;
+
+    /// Reads the configuration of a consumer that a store kept; `None` if this release cannot.
+    fn consumer(&self, configuration: &[u8]) -> Option<ConsumerSettings>;
+}
+
+/// For brokers without a protocol that reads streams by subject.
+#[derive(Debug, Clone, Copy)]
+pub struct NoStreamForms;
+
+impl StreamForms for NoStreamForms {
+    fn form(&self, _: &StreamMessage<'_>, _: HeaderReaders) -> StreamForm {
+        let properties = Properties::new(crate::message::OriginId::BROKER);
+        StreamForm { properties, text: Vec::new(), body: None }
+    }
+
+    fn advisory(&self, _: &Advisory<'_>, _: [u8; 16]) -> (Vec<u8>, StreamForm) {
+        let properties = Properties::new(crate::message::OriginId::BROKER);
+        (Vec::new(), StreamForm { properties, text: Vec::new(), body: None })
+    }
+
+    fn stream(&self, _: &[u8]) -> Option<StreamSettings> {
+        None
+    }
+
+    fn consumer(&self, _: &[u8]) -> Option<ConsumerSettings> {
+        None
+    }
+}

@@ -1,0 +1,32 @@
+//! Streams: messages that stay, with sequence numbers, for many readers.
+//!
+//! A stream is a kind of queue. Its messages are the ready messages of that queue; here is what a stream has beside:
+//! the index of their subjects, the consumers, and the requests of readers. All of it is plain data.
+
+mod stream;
+mod form;
+mod consumer;
+mod pull;
+mod get;
+mod purge;
+mod settings;
+mod size;
+mod index;
+mod sequences;
+mod subjects;
+mod filter;
+
+pub(crate) use consumer::{Pending, Turn};
+pub use consumer::{Position, Settlement, StreamConsumer};
+pub use filter::Filter;
+pub use form::{
+    Advisory, ConsumerDelivery, NoStreamForms, StreamForm, StreamForms, StreamMessage, StreamRefusal,
+};
+pub use get::{Get, GetForm, MessageQuery};
+pub use index::Index;
+pub use pull::{PullEnd, PullRequest};
+pub use purge::StreamPurge;
+pub use settings::{AckPolicy, ConsumerSettings, Push, Retention, Start, StreamSettings};
+pub(crate) use size::{header_bytes, stored_bytes};
+pub use stream::Stream;
+pub(crate) use stream::{Answer, Answered};

@@ -1,0 +1,137 @@
+//! The settings of a stream and of its consumers, as the core enforces them.
+
+use std::time::Duration;
+
+use super::filter::Filter;
+use crate::name::Name;
+use crate::time::Time;
+
+/// The rule by which a stream gives up messages that its limits would keep.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub enum Retention {
+    /// Messages stay until a limit is reached.
+    #[default]
+    Limits,
+    /// A message goes once every consumer that wants it has acknowledged it.
+    Interest,
+    /// A message goes once a consumer has acknowledged it.
+    WorkQueue,
+}
+
+/// The settings that only streams have. The limits of length, bytes and age are those of the queue.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub struct StreamSettings {
+    /// The rule by which acknowledged messages go.
+    pub retention: Retention,
+    /// Messages that a subject may have.
+    pub per_subject_max: Option<u64>,
+    /// A message beyond the limit of its subject is refused, instead of replacing the subject's oldest.
+    pub refuses_per_subject: bool,
+    /// Bytes that a message may have, headers and body.
+    pub message_bytes_max: Option<u64>,
+    /// The sequence number of the first message; 0 is 1.
+    pub first_sequence: u64,
+    /// Consumers that the stream may have.
+    pub consumers_max: Option<usize>,
+    /// The stream takes no message and loses none.
+    pub is_sealed: bool,
+    /// Single messages cannot be deleted.
+    pub denies_delete: bool,
+    /// The stream cannot be purged.
+    pub denies_purge: bool,
+    /// A message may replace the messages before it.
+    pub allows_rollup: bool,
+    /// A message may have a time to live of its own.
+    pub allows_ttl: bool,
+    /// Publishers get no answer.
+    pub is_silent: bool,
+    /// Messages are read by `DIRECT.GET`.
+    pub allows_direct: bool,
+    /// The configuration in the form of the protocol that made the stream; empty for others. A store keeps it.
+    pub configuration: Box<[u8]>,
+}
+
+/// The message with which a consumer starts.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub enum Start {
+    /// The first one.
+    #[default]
+    First,
+    /// The newest one.
+    Last,
+    /// The newest one of each subject.
+    LastOfEachSubject,
+    /// The next one that comes.
+    New,
+    /// The one with this sequence number, or the next one behind it.
+    Sequence(u64),
+    /// The first one that came at this time or later.
+    Time(Time),
+}
+
+/// The messages that an acknowledgement speaks for.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub enum AckPolicy {
+    /// None has to be acknowledged.
+    None,
+    /// An acknowledgement also speaks for all messages before.
+    All,
+    /// Each has to be acknowledged.
+    #[default]
+    Explicit,
+}
+
+/// Where a consumer sends its deliveries without being asked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Push {
+    /// The subject of the deliveries.
+    pub subject: Name,
+    /// The group whose members share them.
+    pub group: Option<Name>,
+    /// The reader has to answer requests of flow control.
+    pub has_flow_control: bool,
+    /// The time without a delivery after which a status tells the reader that the consumer lives.
+    pub heartbeat: Option<Duration>,
+}
+
+/// The settings of a consumer of a stream.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ConsumerSettings {
+    /// The message with which it starts.
+    pub start: Start,
+    /// The subjects that it gets.
+    pub filter: Filter,
+    /// The messages that an acknowledgement speaks for.
+    pub acks: AckPolicy,
+    /// Time after which an unacknowledged delivery is repeated.
+    pub ack_wait: Duration,
+    /// The times for the first deliveries, in place of `ack_wait`; the last one also holds for all later ones.
+    pub backoff: Vec<Duration>,
+    /// Deliveries that a message may have.
+    pub deliveries_max: Option<u64>,
+    /// Deliveries that may be unacknowledged.
+    pub pending_max: Option<usize>,
+    /// Requests that may wait.
+    pub requests_max: usize,
+    /// Deliveries carry headers and the size of the body alone.
+    pub has_headers_only: bool,
+    /// The target of a consumer that pushes; `None` for one that waits for requests.
+    pub push: Option<Push>,
+    /// Time without interest after which the consumer is deleted.
+    pub inactive_max: Option<Duration>,
+    /// It stays without a reader and through restarts.
+    pub is_durable: bool,
+    /// Nothing is delivered before this time.
+    pub paused_until: Option<Time>,
+    /// The configuration in the form of the protocol that made the consumer. A store keeps it.
+    pub configuration: Box<[u8]>,
+}
+
+impl ConsumerSettings {
+    /// Time that a delivery may stay unacknowledged, of the message's first or a later delivery.
+    #[must_use]
+    pub fn wait_of(&self, deliveries: u64) -> Duration {
+        let at = usize::try_from(deliveries.saturating_sub(1)).unwrap_or(usize::MAX);
+        self.backoff.get(at).or(self.backoff.last()).copied().unwrap_or(self.ack_wait)
+    }
+}

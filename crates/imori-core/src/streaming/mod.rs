@@ -1,0 +1,15 @@
+//! Streams as queues: how messages come into a stream, leave it, and get to its readers.
+//!
+//! These are methods of [`Queue`](crate::queue::Queue), whose ready messages are those of the stream. A message's
+//! sequence number is also its position, so that pages keep it; everything about messages on disk goes by it.
+
+mod append;
+mod gets;
+mod consumers;
+mod consume;
+mod remove;
+mod records;
+mod restore;
+
+pub(crate) use consume::{Outlet, Sent};
+pub(crate) use restore::FoundStream;

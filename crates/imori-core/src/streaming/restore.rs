@@ -1,0 +1,145 @@
+//! Restoring a stream after a restart.
+
+use std::collections::BTreeSet;
+
+use crate::confirm::Lsn;
+use crate::entries::{Entry, PagePart, Part, Run};
+use crate::limits::PAGE_BYTES_GOAL;
+use crate::paging::FoundPage;
+use crate::queue::Queue;
+use crate::record::{ConsumerState, StreamEntry};
+use crate::stream::{Pending, StreamForms};
+use crate::time::Time;
+
+/// What a start found of a stream besides its messages in the journal.
+#[derive(Debug, Default)]
+pub(crate) struct FoundStream {
+    /// The facts of the messages in pages.
+    pub(crate) in_pages: Vec<StreamEntry>,
+    /// The lowest number that the next message may get.
+    pub(crate) next: u64,
+    /// The record that has that number, and when the stream was made.
+    pub(crate) mark: Option<(Lsn, Time)>,
+    /// The consumers, each with the record of its state, and the messages that were acknowledged since.
+    pub(crate) consumers: Vec<(ConsumerState, Lsn, Vec<u64>)>,
+}
+
+impl Queue {
+    /// Restores the messages of a stream: its pages in order, and those that the journal has, by rising number.
+    pub(crate) fn restore_stream(
+        &mut self,
+        pages: Vec<FoundPage>,
+        entries: Vec<Entry>,
+        found: FoundStream,
+        forms: &dyn StreamForms,
+        now: Time,
+    ) {
+        for fact in &found.in_pages {
+            self.index_found(fact);
+        }
+        let mut entries = entries.into_iter().peekable();
+        let mut last = found.in_pages.iter().map(|fact| fact.sequence).max().unwrap_or(0);
+        for FoundPage { facts, live, settled, .. } in pages {
+            let mut run = Run::default();
+            while let Some(entry) = entries.next_if(|entry| entry.envelope.sequence < facts.first_position) {
+                last = last.max(entry.envelope.sequence);
+                run.push_back(self.restored(entry));
+            }
+            self.ready.restore(0, Part::Memory(run));
+            let id = self.pages.restore(&facts, live, settled.clone(), false);
+            for (first, last) in settled.iter() {
+                (first..=last).for_each(|sequence| self.pages.note_hole(id, sequence));
+            }
+            last = last.max(facts.last_position);
+            let part = PagePart {
+                id,
+                first: None,
+                len: live,
+                start: facts.first_position,
+                last: facts.last_position,
+                memory: PAGE_BYTES_GOAL,
+                body_bytes: 0,
+                is_asked: false,
+            };
+            self.ready.restore(0, Part::Page(part));
+            self.ready.pack(&mut self.pages);
+        }
+        let mut run = Run::default();
+        for entry in entries {
+            last = last.max(entry.envelope.sequence);
+            run.push_back(self.restored(entry));
+        }
+        self.ready.restore(0, Part::Memory(run));
+        let first = self.stream.as_ref().map_or(1, |stream| stream.settings.first_sequence.max(1));
+        self.next_sequence = (last + 1).max(found.next).max(first);
+        self.ready_end = self.next_sequence;
+        if let Some(stream) = &mut self.stream {
+            stream.visible_end = self.next_sequence;
+            if let Some((lsn, created)) = found.mark {
+                (stream.marked, stream.created) = (lsn, created);
+            }
+        }
+        for (state, lsn, acked) in found.consumers {
+            self.restore_consumer(state, lsn, &acked, forms, now);
+        }
+        self.renew_features();
+    }
+
+    fn restored(&mut self, entry: Entry) -> Entry {
+        self.gauge.add(Entry::CHARGE);
+        self.index(&entry);
+        entry
+    }
+
+    fn index_found(&mut self, fact: &StreamEntry) {
+        let Some(stream) = &mut self.stream else { return };
+        stream.index.insert(fact.sequence, &fact.subject, fact.bytes);
+        if stream.index.len() == 1 {
+            stream.first_time = fact.time;
+        }
+        stream.last_time = stream.last_time.max(fact.time);
+        if let Some(ms) = fact.expiration_ms {
+            let due = fact.time.after(std::time::Duration::from_millis(u64::from(ms)));
+            stream.ttls.insert((due, fact.sequence));
+        }
+    }
+
+    fn restore_consumer(
+        &mut self,
+        state: ConsumerState,
+        lsn: Lsn,
+        acked: &[u64],
+        forms: &dyn StreamForms,
+        now: Time,
+    ) {
+        let Some(settings) = forms.consumer(&state.configuration) else { return };
+        self.add_stream_consumer(&state.name, settings, now);
+        let Some(stream) = &mut self.stream else { return };
+        let index = &stream.index;
+        let Some(consumer) = stream.consumers.get_mut(state.name.as_bytes()) else { return };
+        let acked: BTreeSet<u64> = acked.iter().copied().collect();
+        let pending = state
+            .pending
+            .iter()
+            .filter(|(sequence, ..)| index.contains(*sequence) && !acked.contains(sequence));
+        let due = |deliveries| now.after(consumer.settings.wait_of(deliveries));
+        let pending: Vec<(u64, Pending)> = pending
+            .map(|(sequence, number, deliveries)| {
+                (*sequence, Pending { number: *number, deliveries: *deliveries, due: due(*deliveries) })
+            })
+            .collect();
+        consumer.created = state.created;
+        consumer.restore(state.delivered, state.floor, pending.into_iter());
+        consumer.next = state.next;
+        let is_left = |sequence: &u64| !acked.contains(sequence) && index.contains(*sequence);
+        consumer.first_ones = state.first_ones.into_iter().filter(is_left).collect();
+        let done = state.done.into_iter().chain(acked.iter().copied());
+        consumer.done =
+            done.filter(|sequence| *sequence >= state.next && index.contains(*sequence)).collect();
+        let ahead = index.count_from(&consumer.settings.filter, consumer.next);
+        consumer.unread =
+            (ahead + consumer.first_ones.len() as u64).saturating_sub(consumer.done.len() as u64);
+        consumer.recorded = lsn;
+        consumer.is_changed = false;
+    }
+}
