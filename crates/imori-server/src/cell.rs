@@ -29,6 +29,7 @@ use imori_core::queue::Queue;
 use imori_core::quota::QuotaReached;
 use imori_core::record::{Appended, NewRecord};
 use imori_core::route::{Router, Table};
+use imori_core::stream::StreamForms;
 use imori_core::time::Time;
 use imori_core::topology::Topology;
 use imori_core::world::Access;
@@ -41,7 +42,7 @@ use crate::cell_state::spin::Spin;
 use crate::limits::{FLUSH_AFTER, FLUSH_CONNECTIONS_MAX, QUEUE_MEMORY_SHARE_WHEN_SHORT, READ_BYTES};
 use crate::link_verdicts::LinkVerdicts;
 use crate::login::Verdicts;
-use crate::protocol_numbers::header_reader;
+use crate::protocol_numbers::{header_reader, stream_forms};
 use crate::quotas::TurnRates;
 use crate::settings::Settings;
 use crate::shared::{Shared, TcpLink, TcpWire, Writer, link_key, queue_key};
@@ -484,6 +485,14 @@ impl World for Cell {
         if is_first {
             self.timer_set.notify_one();
         }
+    }
+
+    fn await_journal(&self, id: QueueId, confirm: Confirm) {
+        self.cell_scratch.note_stream(id, confirm);
+    }
+
+    fn stream_forms(&self) -> &'static dyn StreamForms {
+        stream_forms()
     }
 
     fn queue_memory_bytes(&self) -> usize {

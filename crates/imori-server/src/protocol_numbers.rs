@@ -6,6 +6,8 @@
 use imori_core::internal::BrokerHeaders;
 use imori_core::message::{HeaderReader, OriginId, Origins};
 use imori_core::outbound::EncoderKinds;
+use imori_core::stream::StreamForms;
+use imori_nats::NatsStreams;
 
 /// The numbers of one protocol.
 #[derive(Debug, Clone, Copy)]
@@ -50,6 +52,12 @@ pub fn header_reader(origin: OriginId) -> &'static dyn HeaderReader {
         return imori_amqp10::reader_of_form(form);
     }
     NATS.origins.form(origin).map_or(&BrokerHeaders, imori_nats::reader_of_form)
+}
+
+/// The protocol that gives the messages of streams their form: NATS, with JetStream.
+pub fn stream_forms() -> &'static dyn StreamForms {
+    static FORMS: NatsStreams = NatsStreams::new(NATS.origins);
+    &FORMS
 }
 
 #[cfg(test)]

@@ -142,7 +142,7 @@ fn applies_to(word: &str) -> Result<AppliesTo, String> {
         "classic_queues" => AppliesTo::QueuesOf(QueueKind::Classic),
         "quorum_queues" => AppliesTo::QueuesOf(QueueKind::Quorum),
         "exchanges" => AppliesTo::Exchanges,
-        "streams" => AppliesTo::Streams,
+        "streams" => AppliesTo::QueuesOf(QueueKind::Stream),
         other => {
             return Err(format!(
                 "`apply-to` is `{}`; write `all`, `queues`, `classic_queues`, `quorum_queues`, `streams` or `exchanges`",

@@ -344,6 +344,7 @@ fn of_store(NewRecord { kind, payload }: NewRecord) -> imori_store::journal::New
         RecordKind::Count => RecordType::Count,
         RecordKind::Annotations => RecordType::Annotations,
         RecordKind::Seen => RecordType::Seen,
+        RecordKind::Stream => RecordType::Stream,
         RecordKind::Definition => RecordType::Definition,
     };
     imori_store::journal::NewRecord { kind, payload: Bytes::from(payload) }

@@ -2,8 +2,8 @@
 
 use std::cell::{Cell, RefCell};
 
-use imori_core::confirm::{Confirm, Progress};
-use imori_core::id::ConnectionId;
+use imori_core::confirm::{Confirm, Level, Progress};
+use imori_core::id::{ConnectionId, QueueId};
 use imori_core::time::Time;
 use imori_core::turn::Budget;
 
@@ -28,6 +28,8 @@ pub struct CellScratch {
     touched_in: Cell<Option<ConnectionId>>,
     /// Connections of this cell with answers that wait for the journal.
     awaiting: RefCell<Vec<ConnectionId>>,
+    /// Streams whose messages wait for the journal.
+    streams: RefCell<Vec<(QueueId, Confirm)>>,
     /// Some of these answers wait only for the journal's write, not for its sync.
     awaits_write: Cell<bool>,
     /// The progress of the journal that these connections were last told.
@@ -72,6 +74,7 @@ impl CellScratch {
             changed_at: Cell::default(),
             touched_in: Cell::default(),
             awaiting: RefCell::default(),
+            streams: RefCell::default(),
             awaits_write: Cell::new(false),
             journal_told: Cell::default(),
             has_untold: Cell::new(false),
@@ -159,7 +162,7 @@ impl CellScratch {
 
     /// Tells whether answers wait for the journal.
     pub fn awaits_journal(&self) -> bool {
-        !self.awaiting.borrow().is_empty()
+        !self.awaiting.borrow().is_empty() || !self.streams.borrow().is_empty()
     }
 
     /// Tells whether some of them wait only for the journal's write, and clears the note.
@@ -176,6 +179,21 @@ impl CellScratch {
     pub(super) fn note_awaiting(&self, id: ConnectionId) {
         self.has_untold.set(true);
         self.awaiting.borrow_mut().push(id);
+    }
+
+    /// Notes a stream whose messages wait for the journal.
+    pub fn note_stream(&self, id: QueueId, confirm: Confirm) {
+        self.has_untold.set(true);
+        if confirm.level() == Level::Os {
+            self.awaits_write.set(true);
+        }
+        self.streams.borrow_mut().push((id, confirm));
+    }
+
+    /// Takes the streams whose messages this progress of the journal reaches.
+    pub(super) fn take_streams(&self, journal: Progress) -> Vec<QueueId> {
+        let reached = |(_, confirm): &mut (QueueId, Confirm)| confirm.is_reached(journal);
+        self.streams.borrow_mut().extract_if(.., reached).map(|(id, _)| id).collect()
     }
 
     /// Notes a confirm that begins to wait, and samples it unless another is being sampled.

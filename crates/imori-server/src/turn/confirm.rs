@@ -1,6 +1,6 @@
-//! Releases the answers that waited for the journal, once it has progressed.
+//! Releases the answers and the messages of streams that waited for the journal, once it has progressed.
 
-use imori_core::broker::wake_consumers;
+use imori_core::broker::{stream_progressed, wake_consumers};
 use imori_core::confirm::Progress;
 use imori_core::world::Latency;
 
@@ -40,5 +40,8 @@ pub fn release_confirms<H: Host>(host: &H, journal: Progress) {
             }
         }
         wake_consumers(host, id, &wakes);
+    }
+    for id in host.cell_scratch().take_streams(journal) {
+        stream_progressed(host, id, journal);
     }
 }

@@ -16,13 +16,14 @@ use imori_core::paging::PageWork;
 use imori_core::queue::Queue;
 use imori_core::record::{Appended, Definition, MessageRecord, NewRecord, RecordKind, decode_settle};
 use imori_core::route::{Router, Table};
+use imori_core::stream::StreamForms;
 use imori_core::time::Time;
 use imori_core::topology::Topology;
 use imori_core::world::Access;
 use imori_core::world::{Counter, World};
 use imori_server::config;
 use imori_server::login::{Authenticator, BuiltInUser};
-use imori_server::protocol_numbers::header_reader;
+use imori_server::protocol_numbers::{header_reader, stream_forms};
 use imori_server::turn::{Host, Link, Signal, give_signal, with_outbound};
 use imori_server::{PageRequest, page_request};
 
@@ -493,6 +494,14 @@ impl World for CellWorld<'_> {
         if !self.shared.has(Bug::LostUnthrottle) {
             give_signal(self, publisher, Signal::Unthrottled);
         }
+    }
+
+    fn await_journal(&self, id: QueueId, confirm: Confirm) {
+        self.state().cell_scratch.note_stream(id, confirm);
+    }
+
+    fn stream_forms(&self) -> &'static dyn StreamForms {
+        stream_forms()
     }
 
     fn header_readers(&self) -> HeaderReaders {

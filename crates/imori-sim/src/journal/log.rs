@@ -375,6 +375,7 @@ fn of_store(record: &NewRecord) -> journal::NewRecord {
         RecordKind::Count => RecordType::Count,
         RecordKind::Annotations => RecordType::Annotations,
         RecordKind::Seen => RecordType::Seen,
+        RecordKind::Stream => RecordType::Stream,
         RecordKind::Definition => RecordType::Definition,
     };
     journal::NewRecord { kind, payload: Bytes::from(record.payload.clone()) }

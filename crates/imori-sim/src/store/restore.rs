@@ -12,6 +12,7 @@ use imori_core::record::{
 };
 use imori_core::restore::{Awakening, Restore};
 use imori_core::time::Time;
+use imori_server::protocol_numbers::stream_forms;
 use imori_server::{Checkpointer, page_facts};
 use imori_store::records::RecordType;
 use imori_store::recovery::{Messages, ReadError};
@@ -30,6 +31,7 @@ pub(crate) fn restore(shared: &mut Shared, found: Found) -> Result<Vec<Awakening
     let was_clean = was_clean || shared.has(Bug::MarkForgotten);
     let gauge = shared.memory.gauge().clone();
     let mut restore = Restore::new(gauge, shared.clock.get(), was_clean).leaving(shared.paging.leaving);
+    restore = restore.with_forms(stream_forms());
     let log = shared.log.get_mut();
     if shared.bug != Some(Bug::DefinitionsForgotten) {
         for ((table, key), value) in &log.definitions.rows {
@@ -63,6 +65,7 @@ pub(crate) fn restore(shared: &mut Shared, found: Found) -> Result<Vec<Awakening
         of(RecordType::Settle).try_for_each(|(_, payload)| restore.settle(payload))?;
     }
     of(RecordType::Purge).try_for_each(|(_, payload)| restore.purge(payload))?;
+    of(RecordType::Stream).try_for_each(|(lsn, payload)| restore.stream(lsn, payload))?;
     of(RecordType::Annotations).try_for_each(|(_, payload)| restore.annotations(payload))?;
     of(RecordType::Count).try_for_each(|(_, payload)| match shared.has(Bug::RejectionUnread) {
         true => restore.count(&unread_rejections(payload)?),
