@@ -539,6 +539,7 @@ impl Connection {
             tls_required: peer.is_encrypted || peer.start_tls == StartTls::Demanded,
             tls_available: peer.start_tls == StartTls::Offered,
             max_payload: settings.limits.payload_bytes_max,
+            jetstream: true,
             client_id: self.intake.peer.number,
             client_ip: match address.parse::<SocketAddr>() {
                 Ok(address) => address.ip().to_string(),

@@ -195,6 +195,23 @@ impl Encoder for DeliveryEncoder {
     }
 }
 
+/// The header block of a stored message from a NATS client.
+pub(crate) fn stored_block<'t>(message: &MessageView<'t>) -> &'t [u8] {
+    block(message)
+}
+
+/// The header block of a message of another protocol.
+pub(crate) fn render(message: &MessageView<'_>, readers: HeaderReaders) -> Vec<u8> {
+    let mut out = VERSION_LINE.to_vec();
+    push_properties(&mut out, message, false);
+    let reader = readers(message.properties.origin);
+    reader.visit_headers(message.text, &mut |name, value| {
+        push_header(&mut out, &name, &value.to_text());
+    });
+    out.extend_from_slice(BLOCK_END);
+    out
+}
+
 /// Ends the control line and appends the header block, if any.
 #[inline]
 fn push_sizes(out: &mut Vec<u8>, block: Option<&[u8]>, body_len: usize) {

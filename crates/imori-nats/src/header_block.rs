@@ -11,6 +11,7 @@ use imori_core::message::{
 };
 
 use crate::address::address;
+use crate::codec::duration::Nanos;
 use crate::codec::headers::Headers;
 use crate::codec::number::parse_u64;
 use crate::codec::operation::Publish;
@@ -75,6 +76,7 @@ pub(crate) fn read<'t>(
             Field::Expiration => {
                 properties.expiration_ms = properties.expiration_ms.or_else(|| number(value));
             }
+            Field::Ttl => properties.expiration_ms = properties.expiration_ms.or_else(|| ttl_ms(value)),
             Field::Timestamp => properties.timestamp = properties.timestamp.or_else(|| parse_u64(value)),
             Field::Group if !properties.has(Property::GroupId) => {
                 set(&mut properties, Property::GroupId, at, value);
@@ -108,6 +110,8 @@ enum Field {
     Text(Property),
     Priority,
     Expiration,
+    /// The time to live of a message in a stream, which receivers get as a user header.
+    Ttl,
     Timestamp,
     /// The message's group, which receivers get as a user header.
     Group,
@@ -131,6 +135,7 @@ fn field(name: &[u8]) -> Field {
         6 if name == b"app-id" => Field::Text(Property::AppId),
         7 if name == b"user-id" => Field::Text(Property::UserId),
         8 if name == b"priority" => Field::Priority,
+        8 if name == b"Nats-TTL" => Field::Ttl,
         9 if name == b"timestamp" => Field::Timestamp,
         10 if name == b"expiration" => Field::Expiration,
         10 if name == b"message-id" => Field::Text(Property::MessageId),
@@ -147,7 +152,7 @@ fn field(name: &[u8]) -> Field {
 
 /// Whether the header `name` is a user header.
 fn is_of_user(name: &[u8]) -> bool {
-    matches!(field(name), Field::User | Field::Group | Field::GroupSequence)
+    matches!(field(name), Field::User | Field::Group | Field::GroupSequence | Field::Ttl)
 }
 
 /// Sets a property to a part of the text. Drops one that lies beyond 64 KiB, which a span cannot
@@ -160,6 +165,16 @@ fn set(properties: &mut Properties, property: Property, at: usize, value: &[u8])
 
 fn number<T: TryFrom<u64>>(digits: &[u8]) -> Option<T> {
     parse_u64(digits).and_then(|number| T::try_from(number).ok())
+}
+
+/// A time to live in milliseconds: seconds, or a duration as Go writes it. `None` for a message that stays, and for any
+/// other text, which JetStream refuses.
+fn ttl_ms(value: &[u8]) -> Option<u32> {
+    let ms = match parse_u64(value) {
+        Some(seconds) => u128::from(seconds) * 1000,
+        None => Nanos::parse(str::from_utf8(value).ok()?)?.duration().as_millis(),
+    };
+    u32::try_from(ms).ok()
 }
 
 /// Returns the reader for an origin of [`SOLE_ORIGINS`]; for any other origin it finds no headers.

@@ -7,6 +7,7 @@
 pub mod connection;
 mod keepalive;
 mod commands;
+mod api;
 mod client;
 mod sids;
 mod protocol_error;
@@ -20,4 +21,5 @@ pub mod subject;
 pub mod codec;
 pub mod limits;
 
+pub use api::NatsStreams;
 pub use header_block::{FORMS, SOLE_ORIGINS, header_reader, reader_of_form};

@@ -27,6 +27,10 @@ pub const SUBSCRIPTION_COUNT_MAX: usize = 1_000_000;
 /// are still performed. More: reading pauses until the alarm ends.
 pub const PARKED_BYTES_MAX: usize = 1024 * 1024;
 
+/// Bytes of the JSON of a stream's or a consumer's configuration, which records and definitions keep
+/// whole. nats-server allows 128 KiB of metadata alone. Longer: the request is refused.
+pub const CONFIGURATION_BYTES_MAX: usize = 32 * 1024;
+
 /// From accepting a connection to its CONNECT, whatever arrives in between. Longer: -ERR and close.
 pub const LOGIN_TIMEOUT: Duration = Duration::from_secs(10);
 

@@ -34,6 +34,9 @@ pub struct Info {
     pub tls_available: bool,
     /// Maximum bytes of headers and payload of a message.
     pub max_payload: usize,
+    /// The server has JetStream.
+    #[serde(skip_serializing_if = "is_false")]
+    pub jetstream: bool,
     /// The number of the connection.
     pub client_id: u64,
     /// The client's address as seen by the server.

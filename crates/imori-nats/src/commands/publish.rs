@@ -9,11 +9,13 @@ use imori_core::outbound::INBOX_PREFIX;
 use imori_core::world::World;
 
 use crate::address::{QUEUE_PREFIX, address, has_empty_token, is_literal};
+use crate::api::{self, API_PREFIX};
 use crate::client::Client;
 use crate::codec::encode::push_error;
 use crate::codec::headers::NO_RESPONDERS;
 use crate::codec::operation::Publish;
 use crate::header_block::{HEADERS, read};
+use crate::jetstream::error::ApiError;
 use crate::protocol_error::ProtocolError;
 
 /// Publishes a message. `shared` is its payload in its own buffer, if it is large enough to be kept
@@ -28,12 +30,27 @@ pub(crate) fn publish<W: World>(
     if publish.headers.is_some() && !client.options.headers {
         return Err(ProtocolError::HeadersNotSupported);
     }
+    if publish.subject.starts_with(API_PREFIX) && api::perform(client, world, publish)? {
+        client.agree(world);
+        return Ok(Some(PublishReport { receivers: 1, ..PublishReport::default() }));
+    }
     let mut scratch = mem::take(&mut client.scratch);
     let (properties, text) =
         read(publish, client.settings.origins, client.identity.user.as_bytes(), &mut scratch);
     let publication = match shared {
         Some(body) => Publication::with_shared_body(&properties, text, body),
         None => Publication::new(&properties, text, publish.payload),
+    };
+    let asks = match api::asks(publish) {
+        Ok(asks) => asks,
+        Err(error) => {
+            client.scratch = scratch;
+            return Ok(Some(refuse_for_streams(client, world, publish, &error)));
+        }
+    };
+    let publication = match &asks {
+        Some(asks) => publication.asking(asks),
+        None => publication,
     };
     let done = if must_wait(client, world, publish.subject, &publication) {
         Ok(None)
@@ -42,6 +59,18 @@ pub(crate) fn publish<W: World>(
     };
     client.scratch = scratch;
     done
+}
+
+/// Answers a publish whose headers no stream could read. The message is not published, as in nats-server.
+#[cold]
+fn refuse_for_streams<W: World>(
+    client: &Client,
+    world: &W,
+    publish: &Publish<'_>,
+    error: &ApiError,
+) -> PublishReport {
+    api::answer_refused(client, world, publish, error);
+    PublishReport { receivers: 1, ..PublishReport::default() }
 }
 
 /// Whether the publish must wait for a target queue or for a rate limit.
@@ -111,6 +140,8 @@ fn tell_that_nobody_hears<W: World>(
     report: PublishReport,
 ) -> Result<PublishReport, ProtocolError> {
     match publish.reply {
+        // A stream that refused the message has told so.
+        Some(_) if report.refused_by.is_some() => {}
         Some(reply) if client.options.no_responders => {
             let properties = Properties::new(client.settings.origins.origin(HEADERS));
             let status = Publication::new(&properties, NO_RESPONDERS, b"");

@@ -1,0 +1,40 @@
+//! Acknowledgements of deliveries.
+
+use imori_core::broker;
+use imori_core::error::BrokerError;
+use imori_core::stream::Settlement;
+use imori_core::world::World;
+
+use super::settings::pull_request;
+use crate::client::Client;
+use crate::codec::operation::Publish;
+use crate::jetstream::ack::{Ack, AckSubject};
+use crate::jetstream::pull::PullRequest;
+
+/// Settles the delivery that the subject names. A payload of another form changes nothing, as in nats-server.
+pub(super) fn settle<W: World>(
+    client: &Client,
+    world: &W,
+    subject: &AckSubject<'_>,
+    publish: &Publish<'_>,
+) -> Result<(), BrokerError> {
+    let Some(ack) = Ack::parse(publish.payload) else { return Ok(()) };
+    let (settlement, next) = match ack {
+        Ack::Accept => (Settlement::Ack, None),
+        Ack::AcceptAndPull(rest) => (Settlement::Ack, Some(rest)),
+        Ack::Release(delay) => (Settlement::Nak(delay.map(|delay| delay.duration())), None),
+        Ack::InProgress => (Settlement::Progress, None),
+        Ack::Reject(_) => (Settlement::Term, None),
+    };
+    let (actor, of) = (client.actor(), (subject.stream, subject.consumer));
+    let sequence = subject.stream_sequence;
+    // The reply of an acknowledgement that asks for more is where the messages go.
+    let answer_to = publish.reply.filter(|_| next.is_none());
+    broker::settle_stream(world, &actor, of, sequence, settlement, answer_to)?;
+    if let Some((body, reply)) = next.zip(publish.reply)
+        && let Ok(request) = PullRequest::decode(body)
+    {
+        broker::request_from_stream(world, &actor, of, pull_request(reply, &request, world.now()))?;
+    }
+    Ok(())
+}

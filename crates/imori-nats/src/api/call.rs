@@ -1,0 +1,93 @@
+//! A request of a client to the API of JetStream, and its answer.
+
+use imori_core::authorize::Action;
+use imori_core::broker;
+use imori_core::error::BrokerError;
+use imori_core::message::{Properties, Publication};
+use imori_core::queue::Queue;
+use imori_core::world::World;
+
+use crate::client::Client;
+use crate::header_block::{HEADERS, PLAIN};
+use crate::jetstream::error::ApiError;
+
+/// Why a request fails.
+pub(super) enum Failure {
+    /// The client lacks a right.
+    Refused,
+    /// The answer has this error.
+    Api(ApiError),
+}
+
+impl From<ApiError> for Failure {
+    fn from(error: ApiError) -> Self {
+        Self::Api(error)
+    }
+}
+
+impl From<BrokerError> for Failure {
+    fn from(error: BrokerError) -> Self {
+        match error {
+            BrokerError::Refused(_) => Self::Refused,
+            BrokerError::NoQueue(_) | BrokerError::Locked(_) => Self::Api(ApiError::STREAM_NOT_FOUND),
+            BrokerError::DiskFull(_) => Self::Api(ApiError::INSUFFICIENT_RESOURCES),
+            BrokerError::TooManyQueues | BrokerError::Quota(_) => Self::Api(ApiError::MAXIMUM_STREAMS_LIMIT),
+            BrokerError::Inequivalent { .. } => Self::Api(ApiError::STREAM_NAME_EXIST),
+            other => Self::Api(ApiError::stream_general_error(other)),
+        }
+    }
+}
+
+/// A request of a client, with what it takes to answer it.
+pub(super) struct Call<'a, W> {
+    pub(super) client: &'a Client,
+    pub(super) world: &'a W,
+    pub(super) reply: Option<&'a [u8]>,
+    pub(super) body: &'a [u8],
+    /// The `type` of the answer.
+    pub(super) kind: &'static str,
+}
+
+impl<W: World> Call<'_, W> {
+    /// Sends an answer now.
+    pub(super) fn answer(&self, json: &[u8]) {
+        self.send(b"", json);
+    }
+
+    /// Sends a message with this header block, which may be empty, to the reply subject.
+    pub(super) fn send(&self, block: &[u8], body: &[u8]) {
+        let Some(reply) = self.reply else { return };
+        let form = if block.is_empty() { PLAIN } else { HEADERS };
+        let properties = Properties::new(self.client.settings.origins.origin(form));
+        broker::answer(self.world, self.client.vhost, reply, &Publication::new(&properties, block, body));
+    }
+
+    /// Looks at a stream.
+    pub(super) fn look<R>(&self, stream: &str, look: impl FnOnce(&mut Queue) -> R) -> Result<R, Failure> {
+        let actor = self.client.actor();
+        let looked =
+            broker::with_stream(self.world, &actor, Action::Inspect, stream.as_bytes(), |queue, _| {
+                look(queue)
+            });
+        Ok(looked?)
+    }
+}
+
+/// Answers once everything that the request has changed is as safe as the stream's messages.
+pub(super) fn answer_safely<W: World>(
+    call: &Call<'_, W>,
+    name: &str,
+    json: impl FnOnce(&Queue) -> Vec<u8>,
+) -> Result<(), Failure> {
+    let Some(reply) = call.reply else { return Ok(()) };
+    Ok(broker::with_stream(
+        call.world,
+        &call.client.actor(),
+        Action::Inspect,
+        name.as_bytes(),
+        |queue, _| {
+            let (confirm, json) = (broker::confirm_stream(call.world, queue), json(queue));
+            queue.answer_from_stream(confirm, reply, json);
+        },
+    )?)
+}

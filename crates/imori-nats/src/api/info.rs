@@ -1,0 +1,101 @@
+//! The state of streams and consumers, as answers report it.
+
+use imori_core::queue::Queue;
+use imori_core::stream::{Filter, Position, Stream, StreamConsumer};
+use imori_core::time::Time;
+
+use super::forms::time;
+use crate::codec::duration::Nanos;
+use crate::codec::time::Timestamp;
+use crate::jetstream::consumer_config::ConsumerConfig;
+use crate::jetstream::consumer_info::{ConsumerInfo, SequenceInfo};
+use crate::jetstream::stream_config::StreamConfig;
+use crate::jetstream::stream_info::{StreamInfo, StreamState};
+
+/// Sequence numbers without a message that an answer lists.
+const REMOVED_MAX: usize = 1_000_000;
+
+/// What an answer reports of a stream besides its state.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Details<'a> {
+    /// The subjects to count; `None` for none.
+    pub(super) subjects: Option<&'a Filter>,
+    /// The sequence numbers without a message are listed.
+    pub(super) has_removed: bool,
+}
+
+/// The configuration of a stream. One that another protocol has declared has the settings in effect.
+pub(super) fn config_of(queue: &Queue) -> StreamConfig {
+    let configuration = queue.stream().map(|stream| &*stream.settings().configuration);
+    let read = configuration.and_then(|configuration| serde_json::from_slice(configuration).ok());
+    read.unwrap_or_else(|| StreamConfig { name: queue.name().to_string(), ..StreamConfig::default() })
+}
+
+/// The configuration and the state of a stream.
+pub(super) fn stream_info(queue: &Queue, details: Details<'_>, now: Time) -> StreamInfo {
+    let Some(stream) = queue.stream() else { return StreamInfo::default() };
+    StreamInfo {
+        config: config_of(queue),
+        created: time(stream.created()),
+        state: stream_state(queue, stream, details),
+        ts: time(now),
+        ..StreamInfo::default()
+    }
+}
+
+fn stream_state(queue: &Queue, stream: &Stream, details: Details<'_>) -> StreamState {
+    let (index, last) = (stream.index(), queue.last_sequence());
+    let (first_time, last_time) = stream.times();
+    let first = index.first().unwrap_or(if last == 0 { 0 } else { last + 1 });
+    let stamp = |at: Time| if at == Time(0) { Timestamp::ZERO } else { time(at) };
+    let subjects = details.subjects.into_iter().flat_map(|filter| index.counts(filter));
+    StreamState {
+        messages: index.len(),
+        bytes: index.bytes(),
+        first_seq: first,
+        first_ts: if index.is_empty() { Timestamp::ZERO } else { stamp(first_time) },
+        last_seq: last,
+        last_ts: stamp(last_time),
+        num_subjects: index.subject_count() as u64,
+        subjects: subjects
+            .map(|(subject, count)| (String::from_utf8_lossy(subject).into_owned(), count))
+            .collect(),
+        num_deleted: if last == 0 { 0 } else { (last + 1).saturating_sub(first).saturating_sub(index.len()) },
+        deleted: if details.has_removed { index.removed(last, REMOVED_MAX) } else { Vec::new() },
+        consumer_count: stream.consumers().count() as u64,
+        ..StreamState::default()
+    }
+}
+
+/// The configuration of a consumer.
+pub(super) fn config_of_consumer(consumer: &StreamConsumer) -> ConsumerConfig {
+    serde_json::from_slice(&consumer.settings().configuration).unwrap_or_default()
+}
+
+/// The configuration and the state of a consumer.
+pub(super) fn consumer_info(stream: &str, consumer: &StreamConsumer, now: Time) -> ConsumerInfo {
+    let place = |(place, at): (Position, Option<Time>)| SequenceInfo {
+        consumer_seq: place.consumer,
+        stream_seq: place.stream,
+        last_active: at.map(time),
+    };
+    let paused_until = consumer.settings().paused_until.filter(|_| consumer.is_paused(now));
+    let pause = paused_until.map(|until| until.since(now).as_nanos());
+    ConsumerInfo {
+        stream_name: stream.to_owned(),
+        name: consumer.name().to_string(),
+        created: time(consumer.created()),
+        config: config_of_consumer(consumer),
+        delivered: place(consumer.delivered()),
+        ack_floor: place(consumer.floor()),
+        num_ack_pending: consumer.pending_len() as u64,
+        num_redelivered: consumer.redelivered_len() as u64,
+        num_waiting: consumer.waiting_len() as u64,
+        num_pending: consumer.unread(),
+        push_bound: consumer.is_active(),
+        paused: pause.is_some(),
+        pause_remaining: pause.map_or(Nanos::ZERO, |nanos| Nanos(i64::try_from(nanos).unwrap_or(i64::MAX))),
+        ts: time(now),
+        priority_groups: Vec::new(),
+    }
+}

@@ -1,0 +1,19 @@
+//! JetStream: executes the requests of its API, its acknowledgements, and gives the messages of streams their form.
+//!
+//! A request is a message to a subject of `$JS.`, and its answer is a message to the reply subject. The vocabulary is in
+//! `jetstream/`; streams are the core's.
+
+mod request;
+mod streams;
+mod consumers;
+mod messages;
+mod acks;
+mod call;
+mod info;
+mod publish;
+mod forms;
+mod settings;
+
+pub use forms::NatsStreams;
+pub(crate) use publish::{answer_refused, asks};
+pub(crate) use request::{API_PREFIX, perform};

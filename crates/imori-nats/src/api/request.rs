@@ -1,0 +1,203 @@
+//! Messages to subjects of `$JS.`: requests of the API, acknowledgements, answers to flow control.
+
+use imori_core::broker::may_publish;
+use imori_core::error::BrokerError;
+use imori_core::name::Name;
+use imori_core::queue::Queue;
+use imori_core::world::World;
+
+use super::call::{Call, Failure};
+use super::info::{Details, stream_info};
+use super::{acks, consumers, messages, streams};
+use crate::address::address;
+use crate::client::Client;
+use crate::codec::operation::Publish;
+use crate::jetstream::account::{AccountInfo, AccountTier};
+use crate::jetstream::ack::AckSubject;
+use crate::jetstream::answers::{Page, StreamList, StreamNames, encode, encode_error};
+use crate::jetstream::bodies::{self, StreamsRequest};
+use crate::jetstream::error::ApiError;
+use crate::jetstream::request::{ApiRequest, ConsumerVerb, StreamVerb, SystemVerb};
+use crate::jetstream::stream_config::StreamConfig;
+use crate::protocol_error::ProtocolError;
+use crate::subject::do_collide;
+
+/// The prefix of the subjects that the broker answers itself.
+pub(crate) const API_PREFIX: &[u8] = b"$JS.";
+
+/// Prefix of the answers to requests of flow control.
+const FLOW_CONTROL_PREFIX: &[u8] = b"$JS.FC.";
+
+/// The most streams on a page, names and details.
+const NAMES_A_PAGE: usize = 1024;
+const DETAILS_A_PAGE: usize = 256;
+
+/// Performs a request; `false` if the subject is none, and the message is published like any other.
+///
+/// # Errors
+/// The client lacks the right to publish to the subject, or to the stream.
+pub(crate) fn perform<W: World>(
+    client: &Client,
+    world: &W,
+    publish: &Publish<'_>,
+) -> Result<bool, ProtocolError> {
+    if publish.subject.starts_with(FLOW_CONTROL_PREFIX) {
+        return Ok(true);
+    }
+    let ack = AckSubject::parse(publish.subject);
+    let request = if ack.is_some() { None } else { ApiRequest::parse(publish.subject, None) };
+    if ack.is_none() && request.is_none() {
+        return Ok(false);
+    }
+    let (exchange, subject) = address(publish.subject);
+    let violation = || ProtocolError::PublishViolation(publish.subject.into());
+    if !may_publish(world, &client.actor(), &exchange, &subject) {
+        return Err(violation());
+    }
+    if let Some(ack) = ack {
+        return match acks::settle(client, world, &ack, publish) {
+            Err(BrokerError::Refused(_)) => Err(violation()),
+            _ => Ok(true),
+        };
+    }
+    let Some(request) = request else { return Ok(false) };
+    let call = Call { client, world, reply: publish.reply, body: publish.payload, kind: request.kind() };
+    match call.perform(&request) {
+        Ok(()) => Ok(true),
+        Err(Failure::Refused) => Err(violation()),
+        Err(Failure::Api(error)) => {
+            call.answer(&encode_error(call.kind, &error));
+            Ok(true)
+        }
+    }
+}
+
+impl<W: World> Call<'_, W> {
+    fn perform(&self, request: &ApiRequest<'_>) -> Result<(), Failure> {
+        match *request {
+            ApiRequest::AccountInfo => self.account_info(),
+            ApiRequest::StreamNames => self.stream_names()?,
+            ApiRequest::StreamList => self.stream_list()?,
+            ApiRequest::Stream { verb, stream } => match verb {
+                StreamVerb::Create => streams::create(self, stream)?,
+                StreamVerb::Update => streams::update(self, stream)?,
+                StreamVerb::Info => streams::info(self, stream)?,
+                StreamVerb::Delete => streams::delete(self, stream)?,
+                StreamVerb::Purge => streams::purge(self, stream)?,
+                StreamVerb::MessageGet => messages::get(self, stream)?,
+                StreamVerb::MessageDelete => messages::delete(self, stream)?,
+                StreamVerb::ConsumerNames => consumers::names(self, stream)?,
+                StreamVerb::ConsumerList => consumers::list(self, stream)?,
+                StreamVerb::Snapshot => {
+                    return Err(ApiError::stream_snapshot("snapshots are not supported").into());
+                }
+                StreamVerb::Restore => {
+                    return Err(ApiError::stream_restore("snapshots are not supported").into());
+                }
+                StreamVerb::PeerRemove
+                | StreamVerb::PeerEvacuate
+                | StreamVerb::CancelMove
+                | StreamVerb::LeaderStepDown => return Err(ApiError::CLUSTER_REQUIRED.into()),
+            },
+            ApiRequest::ConsumerCreate { .. } | ApiRequest::ConsumerDurableCreate { .. } => {
+                consumers::create(self, request)?;
+            }
+            ApiRequest::Consumer { verb, stream, consumer } => match verb {
+                ConsumerVerb::Info => consumers::info(self, stream, consumer)?,
+                ConsumerVerb::Delete => consumers::delete(self, stream, consumer)?,
+                ConsumerVerb::Pause => consumers::pause(self, stream, consumer)?,
+                ConsumerVerb::MessageNext => consumers::next(self, stream, consumer)?,
+                ConsumerVerb::Reset => return Err(ApiError::BAD_REQUEST.into()),
+                ConsumerVerb::Unpin => return Err(ApiError::CONSUMER_INVALID_PRIORITY_GROUP.into()),
+                ConsumerVerb::LeaderStepDown => return Err(ApiError::CLUSTER_REQUIRED.into()),
+            },
+            ApiRequest::DirectGet { stream } => messages::direct(self, stream, None)?,
+            ApiRequest::DirectGetLast { stream, subject } => messages::direct(self, stream, Some(subject))?,
+            ApiRequest::System(SystemVerb::AccountPurge | SystemVerb::MetaLeaderStepDown) => {
+                return Err(ApiError::CLUSTER_REQUIRED.into());
+            }
+            ApiRequest::System(_) => return Err(ApiError::CLUSTER_REQUIRED.into()),
+        }
+        Ok(())
+    }
+
+    /// The names of the streams that the client may see, in order.
+    pub(super) fn streams(&self) -> Vec<Name> {
+        let vhost = self.client.vhost;
+        let queues: Vec<_> = self
+            .world
+            .with_router(|_, table| table.queues(vhost).map(|(name, id)| (name.clone(), id)).collect());
+        let is_stream = |queue: &mut Queue| queue.is_stream();
+        let streams =
+            queues.into_iter().filter(|(_, id)| self.world.with_queue(*id, is_stream) == Some(true));
+        let mut names: Vec<Name> = streams.map(|(name, _)| name).collect();
+        names.sort_unstable();
+        names
+    }
+
+    /// The configurations of the other streams.
+    pub(super) fn other_configs(&self, own: &str) -> Vec<StreamConfig> {
+        let vhost = self.client.vhost;
+        let ids: Vec<_> = self.world.with_router(|_, table| table.queues(vhost).map(|(_, id)| id).collect());
+        let config = |queue: &mut Queue| queue.is_stream().then(|| super::info::config_of(queue));
+        let configs = ids.into_iter().filter_map(|id| self.world.with_queue(id, config).flatten());
+        configs.filter(|config| config.name != own).collect()
+    }
+
+    fn account_info(&self) {
+        let mut tier = AccountTier::default();
+        for name in self.streams() {
+            let _ = self.look(&name.to_string(), |queue| {
+                let is_memory =
+                    queue.durability().is_none_or(|kept| kept.level == imori_core::confirm::Level::Memory);
+                let bytes = queue.stream().map_or(0, |stream| stream.index().bytes());
+                if is_memory {
+                    tier.memory += bytes;
+                } else {
+                    tier.storage += bytes;
+                }
+                tier.streams += 1;
+                tier.consumers += queue.stream().map_or(0, |stream| stream.consumers().count() as u64);
+            });
+        }
+        self.answer(&encode(self.kind, &AccountInfo { tier, ..AccountInfo::default() }));
+    }
+
+    fn stream_names(&self) -> Result<(), Failure> {
+        let request: StreamsRequest = bodies::optional(self.body)?;
+        let names = self.wanted(&request);
+        let page = Page::new(names.len(), request.offset, NAMES_A_PAGE);
+        let streams = names.get(page.range()).unwrap_or_default().iter().map(Name::to_string).collect();
+        self.answer(&encode(self.kind, &StreamNames { page, streams }));
+        Ok(())
+    }
+
+    fn stream_list(&self) -> Result<(), Failure> {
+        let request: StreamsRequest = bodies::optional(self.body)?;
+        let names = self.wanted(&request);
+        let page = Page::new(names.len(), request.offset, DETAILS_A_PAGE);
+        let now = self.world.now();
+        let shown = names.get(page.range()).unwrap_or_default().iter();
+        let info = |name: &Name| {
+            self.look(&name.to_string(), |queue| stream_info(queue, Details::default(), now)).ok()
+        };
+        let streams = shown.filter_map(info).collect();
+        self.answer(&encode(self.kind, &StreamList { page, streams, ..StreamList::default() }));
+        Ok(())
+    }
+
+    /// The streams that have a subject of the request.
+    fn wanted(&self, request: &StreamsRequest) -> Vec<Name> {
+        let mut names = self.streams();
+        if !request.subject.is_empty() {
+            names.retain(|name| {
+                let has = |queue: &mut Queue| {
+                    let subjects = super::info::config_of(queue).subjects;
+                    subjects.iter().any(|own| do_collide(own, &request.subject))
+                };
+                self.look(&name.to_string(), has).unwrap_or(false)
+            });
+        }
+        names
+    }
+}

@@ -1,0 +1,204 @@
+//! Requests about streams.
+
+use imori_core::arguments::check_name;
+use imori_core::authorize::Action;
+use imori_core::broker;
+use imori_core::message::TOPIC_EXCHANGE;
+use imori_core::route::{Arguments, BindingKey, Syntax};
+use imori_core::stream::{Filter, StreamPurge};
+use imori_core::world::World;
+
+use super::call::{Call, Failure, answer_safely};
+use super::info::{Details, config_of, stream_info};
+use super::settings::stream_settings;
+use crate::jetstream::account::{AccountLimits, ServerLimits, set_required_level};
+use crate::jetstream::answers::{Page, Purged, StreamCreated, StreamDetails, Success, encode};
+use crate::jetstream::bodies::{self, PurgeRequest, StreamInfoRequest};
+use crate::jetstream::consumer_check::check_stream_update;
+use crate::jetstream::error::ApiError;
+use crate::jetstream::stream_check::StreamContext;
+use crate::jetstream::stream_config::{StreamConfig, StreamConfigRequest};
+use crate::limits::CONFIGURATION_BYTES_MAX;
+
+/// The most subjects on a page of details, as in nats-server.
+const SUBJECTS_A_PAGE: usize = 100_000;
+
+/// STREAM.CREATE: a stream with this configuration, which may be there already.
+pub(super) fn create<W: World>(call: &Call<'_, W>, name: &str) -> Result<(), Failure> {
+    let request = StreamConfigRequest::decode(call.body)?;
+    request.check_create(name)?;
+    let others = call.other_configs(name);
+    let config = in_context(&others, request.is_pedantic, |context| request.config.check_in(context))?;
+    let config = supported(config, &others)?;
+    check_name(name).map_err(ApiError::stream_invalid_config)?;
+    if let Ok(old) = call.look(name, |queue| config_of(queue)) {
+        if old != config {
+            return Err(ApiError::STREAM_NAME_EXIST.into());
+        }
+        let now = call.world.now();
+        let info = call.look(name, |queue| stream_info(queue, Details::default(), now))?;
+        call.answer(&encode(call.kind, &StreamCreated { info, did_create: false }));
+        return Ok(());
+    }
+    let settings = stream_settings(&config);
+    let actor = call.client.actor();
+    let declared = broker::declare_queue(call.world, &actor, name.as_bytes(), &settings, true)?;
+    for subject in &config.subjects {
+        bind(call, subject, declared.id)?;
+    }
+    let now = call.world.now();
+    broker::with_stream(call.world, &actor, Action::Inspect, name.as_bytes(), |queue, _| {
+        queue.record_stream(|record| call.world.append(vec![record]).first);
+    })?;
+    answer_safely(call, name, |queue| {
+        let info = stream_info(queue, Details::default(), now);
+        encode(call.kind, &StreamCreated { info, did_create: true })
+    })
+}
+
+/// STREAM.UPDATE: another configuration for a stream.
+pub(super) fn update<W: World>(call: &Call<'_, W>, name: &str) -> Result<(), Failure> {
+    let request = StreamConfigRequest::decode(call.body)?;
+    request.check_name(name)?;
+    let (old, consumers) = call.look(name, |queue| {
+        let consumers = queue.stream().into_iter().flat_map(|stream| stream.consumers());
+        let of = |consumer| {
+            (
+                imori_core::stream::StreamConsumer::name(consumer).to_string(),
+                super::info::config_of_consumer(consumer),
+            )
+        };
+        (config_of(queue), consumers.map(of).collect::<Vec<_>>())
+    })?;
+    let others = call.other_configs(name);
+    let check = |context: &StreamContext<'_>| StreamConfig::check_update(&old, request.config, context);
+    let config = supported(in_context(&others, request.is_pedantic, check)?, &others)?;
+    check_stream_update(&old, &config, consumers.iter().map(|(name, config)| (name.as_str(), config)))?;
+    let actor = call.client.actor();
+    let (id, _) = broker::change_stream(call.world, &actor, name.as_bytes(), &stream_settings(&config))?;
+    for subject in old.subjects.iter().filter(|subject| !config.subjects.contains(subject)) {
+        let key = BindingKey::new(Syntax::Nats, subject.as_bytes());
+        broker::unbind_queue(call.world, &actor, TOPIC_EXCHANGE, &key, &Arguments::NONE, id)?;
+    }
+    for subject in config.subjects.iter().filter(|subject| !old.subjects.contains(subject)) {
+        bind(call, subject, id)?;
+    }
+    let now = call.world.now();
+    broker::with_stream(call.world, &actor, Action::Create, name.as_bytes(), |queue, effects| {
+        queue.enforce(now, effects);
+    })?;
+    answer_safely(call, name, |queue| {
+        let info = stream_info(queue, Details::default(), now);
+        encode(call.kind, &StreamCreated { info, did_create: false })
+    })
+}
+
+/// STREAM.INFO: the configuration and the state of a stream.
+pub(super) fn info<W: World>(call: &Call<'_, W>, name: &str) -> Result<(), Failure> {
+    let request: StreamInfoRequest = bodies::optional(call.body)?;
+    let filter = match request.subjects_filter.as_str() {
+        "" => None,
+        filter => Some(Filter::of(&[filter.as_bytes()]).map_err(|_| ApiError::BAD_REQUEST)?),
+    };
+    let now = call.world.now();
+    let details = Details { subjects: filter.as_ref(), has_removed: request.deleted_details };
+    let mut info = call.look(name, |queue| stream_info(queue, details, now))?;
+    if filter.is_none() {
+        call.answer(&encode(call.kind, &StreamCreated { info, did_create: false }));
+        return Ok(());
+    }
+    let page = Page::new(info.state.subjects.len(), request.offset, SUBJECTS_A_PAGE);
+    let subjects = std::mem::take(&mut info.state.subjects);
+    info.state.subjects = subjects.into_iter().skip(page.offset).take(page.limit).collect();
+    call.answer(&encode(call.kind, &StreamDetails { page, info }));
+    Ok(())
+}
+
+/// STREAM.DELETE.
+pub(super) fn delete<W: World>(call: &Call<'_, W>, name: &str) -> Result<(), Failure> {
+    bodies::none(call.body)?;
+    let names = call.look(name, |queue| {
+        let consumers = queue.stream().into_iter().flat_map(|stream| stream.consumers());
+        consumers.map(|consumer| consumer.name().clone()).collect::<Vec<_>>()
+    })?;
+    let actor = call.client.actor();
+    // Those who wait for messages are told.
+    for consumer in names {
+        broker::delete_stream_consumer(call.world, &actor, name.as_bytes(), consumer.as_bytes())?;
+    }
+    broker::delete_queue(call.world, &actor, name.as_bytes())?;
+    call.answer(&encode(call.kind, &Success { success: true }));
+    Ok(())
+}
+
+/// STREAM.PURGE.
+pub(super) fn purge<W: World>(call: &Call<'_, W>, name: &str) -> Result<(), Failure> {
+    let request = PurgeRequest::decode(call.body)?;
+    let filter = match request.filter.as_str() {
+        "" => Filter::all(),
+        filter => Filter::of(&[filter.as_bytes()]).map_err(|_| ApiError::BAD_REQUEST)?,
+    };
+    let purge = StreamPurge { filter, up_to: Some(request.seq).filter(|seq| *seq > 0), keep: request.keep };
+    let actor = call.client.actor();
+    let purged =
+        broker::with_stream(call.world, &actor, Action::Purge, name.as_bytes(), |queue, effects| {
+            let settings = queue.stream().map(|stream| stream.settings());
+            if settings.is_some_and(|settings| settings.is_sealed) {
+                return Err(ApiError::STREAM_SEALED);
+            }
+            if settings.is_some_and(|settings| settings.denies_purge) {
+                return Err(ApiError::stream_purge_failed("purge operation not permitted"));
+            }
+            Ok(queue.purge_stream(&purge, effects))
+        })??;
+    answer_safely(call, name, |_| encode(call.kind, &Purged { success: true, purged }))
+}
+
+fn bind<W: World>(call: &Call<'_, W>, subject: &str, queue: imori_core::id::QueueId) -> Result<(), Failure> {
+    let key = BindingKey::new(Syntax::Nats, subject.as_bytes());
+    broker::bind_queue(call.world, &call.client.actor(), TOPIC_EXCHANGE, &key, &Arguments::NONE, queue)?;
+    Ok(())
+}
+
+/// Calls `check` with the other streams.
+fn in_context(
+    others: &[StreamConfig],
+    is_pedantic: bool,
+    check: impl FnOnce(&StreamContext<'_>) -> Result<StreamConfig, ApiError>,
+) -> Result<StreamConfig, ApiError> {
+    let (account, server) = (AccountLimits::default(), ServerLimits::default());
+    let stream = |name: &str| others.iter().find(|other| other.name == name);
+    check(&StreamContext { account: &account, server: &server, is_pedantic, stream: &stream })
+}
+
+/// Refuses what this broker has not, and subjects of another stream.
+fn supported(mut config: StreamConfig, others: &[StreamConfig]) -> Result<StreamConfig, ApiError> {
+    for (is_asked, what) in [
+        (config.mirror.is_some(), "mirrors"),
+        (!config.sources.is_empty(), "sources"),
+        (config.republish.is_some(), "republishing"),
+        (config.subject_transform.is_some(), "subject transforms"),
+        (config.allow_msg_counter, "message counters"),
+        (config.allow_atomic, "atomic batches"),
+        (config.allow_batched, "fast batches"),
+        (config.allow_msg_schedules, "message schedules"),
+        (!config.subject_delete_marker_ttl.is_zero(), "delete markers"),
+    ] {
+        if is_asked {
+            return Err(ApiError::stream_invalid_config(format_args!(
+                "{what} are not supported yet; leave them out"
+            )));
+        }
+    }
+    if others.iter().any(|other| other.overlaps(&config)) {
+        return Err(ApiError::STREAM_SUBJECT_OVERLAP);
+    }
+    let level = config.required_level();
+    set_required_level(&mut config.metadata, level);
+    if crate::jetstream::answers::to_json(&config).len() > CONFIGURATION_BYTES_MAX {
+        return Err(ApiError::stream_invalid_config(format_args!(
+            "the configuration has more than {CONFIGURATION_BYTES_MAX} bytes; shorten its metadata"
+        )));
+    }
+    Ok(config)
+}
