@@ -144,6 +144,8 @@ impl ProtocolError {
             | BrokerError::RecordTooLarge { .. }
             | BrokerError::TransactionTooLarge { .. }
             | BrokerError::QueueFull(_) => ProtocolError::new(Code::PreconditionFailed, error),
+            // As RabbitMQ says of `basic.get`.
+            BrokerError::IsStream(_) => ProtocolError::new(Code::NotImplemented, error),
             BrokerError::NoInbox => ProtocolError::new(Code::NotFound, error),
             BrokerError::SessionOpen(_) => ProtocolError::new(Code::ChannelError, error),
             BrokerError::TooManySessions { .. } => ProtocolError::new(Code::NotAllowed, error),

@@ -105,6 +105,7 @@ impl From<BrokerError> for ProtocolError {
                 | RouteError::HeaderMatch
                 | RouteError::Arguments(_) => condition::PRECONDITION_FAILED,
             },
+            BrokerError::IsStream(_) => condition::NOT_IMPLEMENTED,
             BrokerError::NoQueue(_) | BrokerError::NoInbox | BrokerError::Nowhere(_) => condition::NOT_FOUND,
             BrokerError::Locked(_) | BrokerError::ConsumedExclusively(_) | BrokerError::SingleActive(_) => {
                 condition::RESOURCE_LOCKED

@@ -86,6 +86,7 @@ impl From<BrokerError> for ProtocolError {
             BrokerError::NoQueue(_) | BrokerError::NoInbox | BrokerError::NoSession(_) => NOT_FOUND,
             BrokerError::Locked(_) => "resource_locked",
             BrokerError::Inequivalent { .. }
+            | BrokerError::IsStream(_)
             | BrokerError::SessionOpen(_)
             | BrokerError::InUse(_)
             | BrokerError::NotEmpty(_) => PRECONDITION_FAILED,

@@ -138,11 +138,13 @@ async fn insert_declared(
         fields.map(|field| ((*field).to_owned(), row[*field].clone())).collect::<Map<String, Value>>().into()
     };
     let is_kept = |row: &Value| row["durable"] == true && row["exclusive"] != true;
+    // A stream is made by a client of JetStream, from a configuration that a declaration cannot have.
+    let is_stream = |row: &Value| row["type"] == "stream";
     let mut queues = Vec::new();
     let mut kept_queues = HashSet::new();
     for vhost in vhosts {
         for (index, (name, id)) in queue_ids(&state.broker, &[*vhost]).into_iter().enumerate() {
-            if let Some(row) = queue_row(state, id).filter(is_kept) {
+            if let Some(row) = queue_row(state, id).filter(|row| is_kept(row) && !is_stream(row)) {
                 kept_queues.insert((*vhost, name.to_string()));
                 queues.push(pick(&row, &QUEUE_FIELDS));
             }
