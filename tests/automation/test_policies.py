@@ -19,7 +19,7 @@ NOTIFY = "core.st2.generic.notifytrigger"
 
 PACK = "name: limited\ndescription: d\nversion: 1.0.0\nauthor: a\nemail: a@example.com\n"
 
-WAITS = "while [ ! -e {path} ]; do sleep 0.02; done"
+WAITS = "touch {path}.began; while [ ! -e {path} ]; do sleep 0.02; done"
 
 
 @pytest.fixture(scope="module")
@@ -161,6 +161,8 @@ def test_an_execution_above_the_threshold_waits_also_after_a_kill(
     reached(first, canceled, "delayed")
     assert first.ask("DELETE", f"/v1/executions/{canceled}").status == 200
     assert first.ended(canceled)["status"] == "canceled"
+    # An action begins once its process is noted; one that a kill cuts off before is abandoned.
+    wait_for((tmp_path / "go-0.began").exists)
     kill(first)
     second = start()
     last = request(second, single, cmd=WAITS.format(path=paths[2]))
