@@ -331,7 +331,7 @@ def test_a_websocket_goes_through_a_proxy_in_both_directions(gateway: Gateway) -
     origin = f"http://{host}:{port}"
     one = websocket.create_connection(url, timeout=10, origin=origin)
     two = websocket.create_connection(url.replace("through", "chat"), timeout=10, origin=origin)
-    assert one.getheaders()["x-passed"] == "yes"
+    assert (one.getheaders() or {})["x-passed"] == "yes"
     large = "x" * 1_000_000
     for text in ("hello", large):
         one.send(text)
