@@ -437,3 +437,6 @@ impl StreamConsumer {
         Some(pending)
     }
 }
+
+#[cfg(test)]
+mod tests;

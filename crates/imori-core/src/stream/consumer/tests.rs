@@ -1,0 +1,163 @@
+//! Conversations with a consumer: what it would deliver, and what settles it.
+
+use super::*;
+use crate::stream::{Filter, Start};
+
+const SECOND: Duration = Duration::from_secs(1);
+
+fn settings(acks: AckPolicy) -> ConsumerSettings {
+    ConsumerSettings {
+        start: Start::First,
+        filter: Filter::all(),
+        acks,
+        ack_wait: 30 * SECOND,
+        backoff: Vec::new(),
+        deliveries_max: None,
+        pending_max: None,
+        requests_max: 2,
+        has_headers_only: false,
+        push: None,
+        inactive_max: None,
+        is_durable: true,
+        paused_until: None,
+        configuration: Box::default(),
+    }
+}
+
+fn consumer(settings: ConsumerSettings) -> StreamConsumer {
+    StreamConsumer::new(Name::from("c"), settings, (1, VecDeque::new()), 5, Time(0))
+}
+
+/// Delivers the next message of a stream that has all numbers; returns its number, or 0 for none.
+fn next(consumer: &mut StreamConsumer, now: Time) -> u64 {
+    let Some(turn) = consumer.turn() else { return 0 };
+    let sequence = match turn {
+        Turn::Again(sequence) | Turn::Chosen(sequence) | Turn::From(sequence) => sequence,
+    };
+    consumer.deliver(turn, sequence, now);
+    sequence
+}
+
+/// Performs steps, a word each: `d` delivers, `a3` acknowledges message 3, `n3` gives it back, `t40` lets seconds pass.
+fn check(settings: ConsumerSettings, steps: &str, delivered: &[u64], floor: (u64, u64), pending: usize) {
+    let (mut consumer, mut now, mut given) = (consumer(settings), Time(0), Vec::new());
+    for step in steps.split(' ') {
+        let number = step.get(1..).and_then(|digits| digits.parse().ok()).unwrap_or(0);
+        match step.as_bytes()[0] {
+            b'd' => given.push(next(&mut consumer, now)),
+            b'a' => drop(consumer.settle(number, Settlement::Ack, now)),
+            b'n' => drop(consumer.settle(number, Settlement::Nak(None), now)),
+            b'l' => drop(consumer.settle(number, Settlement::Nak(Some(10 * SECOND)), now)),
+            b'w' => drop(consumer.settle(number, Settlement::Progress, now)),
+            b'r' => consumer.removed(number, true),
+            _ => now = now.after(SECOND * u32::try_from(number).unwrap()),
+        }
+        consumer.return_due(now);
+    }
+    assert_eq!(given, delivered, "{steps}");
+    assert_eq!((consumer.floor.consumer, consumer.floor.stream), floor, "{steps}");
+    assert_eq!(consumer.pending_len(), pending, "{steps}");
+}
+
+#[test]
+fn deliveries_are_acknowledged_in_any_order() {
+    let explicit = || settings(AckPolicy::Explicit);
+    for (steps, delivered, floor, pending) in [
+        ("d d d", &[1, 2, 3][..], (0, 0), 3),
+        ("d d d a1", &[1, 2, 3], (1, 1), 2),
+        ("d d d a2", &[1, 2, 3], (0, 0), 2),
+        ("d d d a2 a1", &[1, 2, 3], (2, 2), 1),
+        ("d d a1 a2", &[1, 2], (2, 2), 0),
+        ("d d a1 a1 a2", &[1, 2], (2, 2), 0),
+        ("d a9", &[1], (0, 0), 1),
+        ("d d r1 a2", &[1, 2], (2, 2), 0),
+    ] {
+        check(explicit(), steps, delivered, floor, pending);
+    }
+}
+
+#[test]
+fn an_acknowledgement_of_all_speaks_for_those_before() {
+    for (steps, floor, pending) in [("d d d a2", (2, 2), 1), ("d d d a3", (3, 3), 0)] {
+        check(settings(AckPolicy::All), steps, &[1, 2, 3], floor, pending);
+    }
+    check(settings(AckPolicy::None), "d d", &[1, 2], (2, 2), 0);
+}
+
+#[test]
+fn what_comes_back_comes_before_what_is_new() {
+    for (steps, delivered) in [
+        ("d d n1 d d", &[1, 2, 1, 3][..]),
+        ("d d n2 n1 d d", &[1, 2, 2, 1]),
+        ("d d t30 d d d", &[1, 2, 1, 2, 3]),
+        ("d t29 w1 t29 d", &[1, 2]),
+        ("d l1 d t9 d t1 d", &[1, 2, 3, 1]),
+        ("d n1 a1 d", &[1, 2]),
+        ("d n1 r1 d", &[1, 2]),
+    ] {
+        let (mut consumer, mut now, mut given) =
+            (consumer(settings(AckPolicy::Explicit)), Time(0), Vec::new());
+        for step in steps.split(' ') {
+            let number = step.get(1..).and_then(|digits| digits.parse().ok()).unwrap_or(0);
+            match step.as_bytes()[0] {
+                b'd' => given.push(next(&mut consumer, now)),
+                b'a' => drop(consumer.settle(number, Settlement::Ack, now)),
+                b'n' => drop(consumer.settle(number, Settlement::Nak(None), now)),
+                b'l' => drop(consumer.settle(number, Settlement::Nak(Some(10 * SECOND)), now)),
+                b'w' => drop(consumer.settle(number, Settlement::Progress, now)),
+                b'r' => consumer.removed(number, true),
+                _ => now = now.after(SECOND * u32::try_from(number).unwrap()),
+            }
+            consumer.return_due(now);
+        }
+        assert_eq!(given, delivered, "{steps}");
+    }
+}
+
+#[test]
+fn limits_hold_back_what_is_new_and_end_what_is_repeated() {
+    let full = ConsumerSettings { pending_max: Some(2), ..settings(AckPolicy::Explicit) };
+    check(full.clone(), "d d d a1 d", &[1, 2, 0, 3], (1, 1), 2);
+    check(full, "d d n2 d", &[1, 2, 2], (0, 0), 2);
+    let twice = ConsumerSettings { deliveries_max: Some(2), ..settings(AckPolicy::Explicit) };
+    let mut consumer = consumer(twice);
+    assert_eq!((next(&mut consumer, Time(0)), consumer.is_spent(1)), (1, false));
+    consumer.settle(1, Settlement::Nak(None), Time(0));
+    assert_eq!((next(&mut consumer, Time(0)), consumer.is_spent(1)), (1, true));
+    consumer.settle(1, Settlement::Nak(None), Time(0));
+    assert_eq!(consumer.turn(), Some(Turn::Again(1)));
+    assert_eq!((consumer.give_up(1), consumer.pending_len()), (2, 0));
+    assert_eq!(next(&mut consumer, Time(0)), 2);
+}
+
+#[test]
+fn the_time_for_an_acknowledgement_grows_with_the_deliveries() {
+    let backoff = vec![SECOND, 5 * SECOND];
+    let settings = ConsumerSettings { backoff, ..settings(AckPolicy::Explicit) };
+    let waits = [1, 2, 3, 9].map(|deliveries| settings.wait_of(deliveries).as_secs());
+    assert_eq!(waits, [1, 5, 5, 5]);
+}
+
+#[test]
+fn requests_take_turns_and_too_many_are_refused() {
+    let request = |reply: &str, left| PullRequest {
+        reply: Name::from(reply),
+        left,
+        got: 0,
+        bytes_left: Some(100),
+        is_impatient: false,
+        expires: Some(Time(50)),
+        heartbeat: None,
+    };
+    let mut consumer = consumer(settings(AckPolicy::Explicit));
+    assert!(consumer.request(request("a", 2), Time(0)).is_ok());
+    assert!(consumer.request(request("b", 1), Time(0)).is_ok());
+    assert_eq!(consumer.request(request("c", 1), Time(0)).map_err(|refused| refused.left), Err(1));
+    let mut served = Vec::new();
+    while let Some(front) = consumer.requests.front() {
+        served.push(front.reply.to_string());
+        consumer.requests.served(10, Time(1));
+    }
+    assert_eq!(served, ["a", "b", "a"]);
+    assert_eq!(consumer.requests.next_due(), None);
+}
