@@ -44,7 +44,7 @@ mod tests {
                 format!("`{}`{operator}", key.name)
             });
             let effect = match argument.kinds {
-                [] => "refused, as there are no streams",
+                [] => "refused; NATS clients make streams, by their own settings",
                 _ if argument.has_effect() => argument.about,
                 _ => "checked, kept and compared; no effect on one node",
             };
