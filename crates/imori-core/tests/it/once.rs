@@ -55,7 +55,7 @@ fn listed(journal: &Journal) -> Vec<usize> {
 
 #[test]
 fn a_message_looks_at_each_queue_once_before_it_is_given_to_them() {
-    for (id, is_transient, looks) in [("", true, 0), ("a", true, 2), ("", false, 2), ("a", false, 2)] {
+    for (id, is_transient) in [("", true), ("a", true), ("", false), ("a", false)] {
         let world = TestWorld::new();
         let client = world.connect(1);
         for name in ["q", "r"] {
@@ -69,7 +69,7 @@ fn a_message_looks_at_each_queue_once_before_it_is_given_to_them() {
             2
         );
         let locks = world.queue_locks.get() - before;
-        assert_eq!(locks, looks + 2, "id `{id}`, transient: {is_transient}");
+        assert_eq!(locks, 2 + 2, "id `{id}`, transient: {is_transient}");
         // A remembered route has its durability plan, so no queue is locked to make one.
         client.outgoing("amq.fanout", "k", &TestMessage { is_transient, ..outgoing(id) });
         let before = world.queue_locks.get();

@@ -5,6 +5,7 @@ use std::mem;
 use bytes::Bytes;
 use imori_core::broker::{self, PublishReport};
 use imori_core::message::{Properties, Publication, TOPIC_EXCHANGE};
+use imori_core::name::Name;
 use imori_core::outbound::INBOX_PREFIX;
 use imori_core::world::World;
 
@@ -140,8 +141,8 @@ fn tell_that_nobody_hears<W: World>(
     report: PublishReport,
 ) -> Result<PublishReport, ProtocolError> {
     match publish.reply {
-        // A stream that refused the message has told so.
-        Some(_) if report.refused_by.is_some() => {}
+        // A stream has told the publisher why it refuses the message.
+        Some(_) if report.refused_by.as_ref().is_some_and(|name| is_stream(client, world, name)) => {}
         Some(reply) if client.options.no_responders => {
             let properties = Properties::new(client.settings.origins.origin(HEADERS));
             let status = Publication::new(&properties, NO_RESPONDERS, b"");
@@ -161,4 +162,9 @@ fn tell_that_nobody_hears<W: World>(
         }
     }
     Ok(report)
+}
+
+fn is_stream<W: World>(client: &Client, world: &W, name: &Name) -> bool {
+    let id = broker::find_queue(world, &client.actor(), name.as_bytes());
+    id.is_ok_and(|id| world.with_queue(id, |queue| queue.is_stream()) == Some(true))
 }
