@@ -50,6 +50,12 @@ impl Queue {
             }
             self.ready.pack(&mut self.pages);
         }
+        self.report_pages(&mut work);
+        work
+    }
+
+    /// Reports the pages that became free since the last report: transient ones to discard, durable ones counted.
+    pub(super) fn report_pages(&mut self, work: &mut Vec<PageWork>) {
         let gone = self.pages.take_transient_gone();
         if !gone.is_empty() {
             work.push(PageWork::Gone(gone));
@@ -58,7 +64,6 @@ impl Queue {
             0 => {}
             spared => work.push(PageWork::Spared(spared)),
         }
-        work
     }
 
     /// Moves the messages that all seekers have looked at out of memory. Most of them are still on disk.

@@ -40,14 +40,7 @@ impl Queue {
             }
             self.ready.pack(&mut self.pages);
         }
-        let gone = self.pages.take_transient_gone();
-        if !gone.is_empty() {
-            work.push(PageWork::Gone(gone));
-        }
-        match self.pages.take_untold() {
-            0 => {}
-            spared => work.push(PageWork::Spared(spared)),
-        }
+        self.report_pages(&mut work);
         work
     }
 

@@ -79,7 +79,7 @@ pub struct StreamConsumer {
     /// Messages that nobody has got yet.
     pub(crate) unread: u64,
     pub(crate) requests: Requests,
-    /// Somebody reads where the consumer pushes to.
+    /// The deliver subject has a subscription.
     pub(crate) is_active: bool,
     /// When the last interest was seen.
     pub(crate) last_interest: Time,
@@ -186,7 +186,7 @@ impl StreamConsumer {
         self.unread
     }
 
-    /// Whether somebody reads the subject that it pushes to.
+    /// Whether the deliver subject has a subscription.
     pub fn is_active(&self) -> bool {
         self.is_active
     }
@@ -366,7 +366,7 @@ impl StreamConsumer {
 
     /// The time at which it has something to do without being asked.
     pub(crate) fn next_due(&self) -> Option<Time> {
-        // A subscription ends without a word, so that somebody has to look whether it is there.
+        // The end of a subscription is not reported to the stream, so interest is polled.
         let idle = self.settings.inactive_max.filter(|_| self.requests.len() == 0);
         let idle = idle.map(|max| self.last_interest.after(max));
         let ack = self.due.first().map(|(due, _)| *due).filter(|due| *due < Time::NEVER);

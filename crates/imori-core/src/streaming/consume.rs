@@ -38,10 +38,10 @@ pub(crate) enum Sent {
 
 /// The readers of subjects.
 pub(crate) trait Outlet {
-    /// Whether somebody reads a subject. With a group, its members have to be among them.
+    /// Whether a subject has a subscription; with a group, whether that queue group has a member.
     fn has_readers(&mut self, subject: &Name, group: Option<&Name>) -> bool;
 
-    /// Tells whoever listens what operators should know.
+    /// Publishes an advisory.
     fn advise(&mut self, advisory: &Advisory<'_>);
 
     /// Sends a message to the readers of a subject.

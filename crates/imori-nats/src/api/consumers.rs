@@ -78,7 +78,7 @@ pub(super) fn create<W: World>(call: &Call<'_, W>, request: &ApiRequest<'_>) -> 
     })
 }
 
-/// The consumer that has the name already and whether somebody reads from it, if the request may find one.
+/// The existing consumer of that name and whether its deliver subject has a subscription, if the request may find one.
 fn check_place(
     stream: &Stream,
     config: &ConsumerConfig,
