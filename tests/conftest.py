@@ -2,7 +2,7 @@
 
 import signal
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -11,16 +11,11 @@ import pytest
 
 from harness.broker import Broker, broker_of, running_broker
 from harness.client import Client
+from harness.fixtures import Connect, ConnectNats, ConnectRaw, StartImori, StartNats
 from harness.imori import Imori, running_imori
 from harness.nats.broker import NatsBroker, Settings, running_nats
 from harness.nats.raw import RawNats
 from harness.raw import RawClient
-
-Connect = Callable[..., Client]
-ConnectRaw = Callable[..., RawClient]
-StartImori = Callable[..., Imori]
-StartNats = Callable[..., NatsBroker]
-ConnectNats = Callable[..., RawNats]
 
 
 @pytest.fixture(scope="session")

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from conftest import Connect, ConnectRaw
 from harness.broker import Broker
+from harness.fixtures import Connect, ConnectRaw
 from harness.frame import frame_bytes
 from harness.process import running
 

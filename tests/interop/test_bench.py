@@ -15,8 +15,8 @@ from typing import Any
 
 import pytest
 
-from conftest import StartImori
 from harness.deadline import DEADLINE_S
+from harness.fixtures import StartImori
 from harness.imori import BINARY, Imori
 from harness.process import lines_of
 

@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from conftest import ConnectRaw
+from harness.fixtures import ConnectRaw
 
 pytestmark = pytest.mark.skipif(
     os.environ.get("BROKER") is not None, reason="RabbitMQ does not know this header"

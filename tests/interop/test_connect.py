@@ -2,8 +2,8 @@
 
 import pytest
 
-from conftest import Connect, ConnectRaw
 from harness.broker import Broker
+from harness.fixtures import Connect, ConnectRaw
 from harness.frame import BrokerError
 
 VERSIONS = ["1.0", "1.1", "1.2"]

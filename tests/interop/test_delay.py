@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from conftest import Connect, ConnectRaw
+from harness.fixtures import Connect, ConnectRaw
 
 pytestmark = pytest.mark.skipif(
     os.environ.get("BROKER") is not None, reason="RabbitMQ's plugin knows none of these headers"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from conftest import Connect
+from harness.fixtures import Connect
 from harness.frame import BrokerError
 
 # (SUBSCRIBE, SEND, destination in MESSAGE); `{}` is the test's unique name.

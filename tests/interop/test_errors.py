@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 import pytest
 
-from conftest import ConnectRaw
 from harness.broker import Broker
+from harness.fixtures import ConnectRaw
 
 PREFIXES = [b"/temp-queue", b"/exchange", b"/topic", b"/queue", b"/amq/queue", b"/reply-queue"]
 

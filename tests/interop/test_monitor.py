@@ -15,8 +15,8 @@ from urllib.request import urlopen
 import pytest
 import stomp
 
-from conftest import StartImori
 from harness.deadline import DEADLINE_S
+from harness.fixtures import StartImori
 from harness.imori import Imori
 
 # Fields shown by nats-top and decoded by the exporter's connection collector.

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from conftest import StartImori
 from harness.broker import broker_of
 from harness.driver import Driver
+from harness.fixtures import StartImori
 from harness.imori import Imori, running_imori
 from harness.nats.broker import port_to_come_back_to
 from harness.nats.driver import DRIVERS

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from conftest import Connect
 from harness.broker import Broker
+from harness.fixtures import Connect
 from harness.process import running
 
 RUBY = Path(__file__).parent / "ruby"

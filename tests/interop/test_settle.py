@@ -2,9 +2,9 @@
 
 import pytest
 
-from conftest import Connect
 from harness.broker import Broker
 from harness.client import Client
+from harness.fixtures import Connect
 from harness.frame import BrokerError
 
 VERSIONS = ["1.0", "1.1", "1.2"]

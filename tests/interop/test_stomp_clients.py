@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from conftest import Connect, StartImori
 from harness.broker import Broker, broker_of
 from harness.client import Client
+from harness.fixtures import Connect, StartImori
 from harness.frame import BrokerError
 from harness.process import running
 

@@ -4,10 +4,10 @@ import time
 
 import pytest
 
-from conftest import Connect
 from harness.broker import Broker
 from harness.client import Client
 from harness.deadline import DEADLINE_S
+from harness.fixtures import Connect
 from harness.frame import BrokerError
 
 

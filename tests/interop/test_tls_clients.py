@@ -17,9 +17,9 @@ from nats.aio.client import Client as NatsClient
 
 import harness.amqp.driver
 import harness.nats.driver
-from conftest import StartImori
 from harness.certificates import Certificates, certificates
 from harness.deadline import DEADLINE_S, wait_for
+from harness.fixtures import StartImori
 from harness.imori import BINARY, Imori
 from harness.process import running
 

@@ -8,10 +8,10 @@ from contextlib import ExitStack
 import pytest
 import stomp
 
-from conftest import StartImori
 from harness.amqp import frames
 from harness.amqp.raw import CHANNEL_CLOSE, CHANNEL_OPEN_OK, CONNECTION_CLOSE, RawAmqp
 from harness.deadline import DEADLINE_S
+from harness.fixtures import StartImori
 from harness.imori import Imori, running_imori
 
 MIB = 1024 * 1024

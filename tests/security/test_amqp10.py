@@ -9,7 +9,6 @@ from collections.abc import Iterator
 
 import pytest
 
-from conftest import StartImori
 from harness.amqp10 import frames
 from harness.amqp10.frames import EMPTY_LIST, NULL, compound, described, performative
 from harness.amqp10.raw import (
@@ -25,6 +24,7 @@ from harness.amqp10.raw import (
     Received,
 )
 from harness.deadline import DEADLINE_S
+from harness.fixtures import StartImori
 from harness.imori import Imori, running_imori
 from harness.monitor import metric
 

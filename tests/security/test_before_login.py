@@ -5,8 +5,8 @@ from contextlib import ExitStack
 
 import pytest
 
-from conftest import ConnectRaw, StartImori
 from harness.broker import broker_of
+from harness.fixtures import ConnectRaw, StartImori
 from harness.imori import Imori
 from harness.raw import RawClient
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from conftest import ConnectRaw, StartImori
+from harness.fixtures import ConnectRaw, StartImori
 from harness.frame import Frame, frame_bytes
 from harness.raw import RawClient
 

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from conftest import ConnectRaw, StartImori
 from harness.deadline import DEADLINE_S
+from harness.fixtures import ConnectRaw, StartImori
 from harness.imori import BINARY
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from conftest import ConnectRaw
+from harness.fixtures import ConnectRaw
 from harness.frame import frame_bytes
 
 MESSAGE_BYTES_MAX = 16 * 1024 * 1024

@@ -5,8 +5,8 @@ import time
 
 import pytest
 
-from conftest import StartImori
 from harness.deadline import DEADLINE_S
+from harness.fixtures import StartImori
 from harness.imori import Imori
 from harness.monitor import asked
 

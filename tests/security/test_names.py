@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from conftest import ConnectRaw
+from harness.fixtures import ConnectRaw
 from harness.frame import Frame, frame_bytes
 from harness.raw import RawClient
 

@@ -5,7 +5,7 @@ SECURITY LIM-10. `bench/subscriptions.py` measures their cost.
 
 import threading
 
-from conftest import ConnectNats, StartNats
+from harness.fixtures import ConnectNats, StartNats
 from harness.nats.broker import Settings
 from harness.nats.message import messages_in
 from harness.nats.raw import RawNats

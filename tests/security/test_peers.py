@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from conftest import ConnectRaw, StartImori
 from harness.broker import Broker
+from harness.fixtures import ConnectRaw, StartImori
 from harness.frame import frame_bytes
 from harness.imori import Imori
 from harness.raw import RawClient

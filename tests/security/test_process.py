@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
-from conftest import ConnectRaw, StartImori
 from harness.deadline import DEADLINE_S, wait_for
+from harness.fixtures import ConnectRaw, StartImori
 from harness.frame import frame_bytes
 from harness.imori import BINARY, REPOSITORY
 from harness.monitor import page

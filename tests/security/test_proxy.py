@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from conftest import StartImori
 from harness.certificates import certificates
 from harness.deadline import DEADLINE_S, wait_for
+from harness.fixtures import StartImori
 from harness.imori import Imori
 from harness.proxy import SIGNATURE, WITH_TLS, header
 

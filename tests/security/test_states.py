@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from conftest import ConnectRaw
+from harness.fixtures import ConnectRaw
 from harness.frame import frame_bytes
 from harness.raw import RawClient
 

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from conftest import StartImori
 from harness.certificates import Certificates, certificates
 from harness.deadline import DEADLINE_S, wait_for
+from harness.fixtures import StartImori
 from harness.imori import Imori
 from harness.tls import connected
 

@@ -11,10 +11,10 @@ from contextlib import ExitStack
 
 import pytest
 
-from conftest import ConnectRaw, StartImori
 from harness.amqp import frames as amqp
 from harness.broker import broker_of
 from harness.deadline import DEADLINE_S
+from harness.fixtures import ConnectRaw, StartImori
 from harness.frame import Frame, frame_bytes
 from harness.imori import Imori
 from harness.monitor import metric

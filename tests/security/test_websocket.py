@@ -6,7 +6,7 @@ from contextlib import ExitStack
 
 import pytest
 
-from conftest import StartImori
+from harness.fixtures import StartImori
 from harness.imori import Imori
 from harness.websocket import (
     BINARY,

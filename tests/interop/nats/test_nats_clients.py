@@ -2,8 +2,8 @@
 
 import pytest
 
-from conftest import StartNats
 from harness.driver import Driver
+from harness.fixtures import StartNats
 from harness.nats.broker import NatsBroker, Settings
 from harness.nats.driver import DRIVERS
 

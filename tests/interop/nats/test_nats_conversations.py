@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from conftest import ConnectNats
+from harness.fixtures import ConnectNats
 from harness.nats.broker import NatsBroker
 from harness.nats.raw import RawNats, connect_bytes
 

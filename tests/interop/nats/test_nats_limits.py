@@ -1,6 +1,6 @@
 """Errors of a broker configured to reach its limits early: limits, rights, silence."""
 
-from conftest import ConnectNats, StartNats
+from harness.fixtures import ConnectNats, StartNats
 from harness.nats.broker import Settings
 from harness.nats.raw import connect_bytes
 

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from conftest import StartNats
 from harness.driver import Driver
+from harness.fixtures import StartNats
 from harness.nats.broker import port_to_come_back_to, running_nats
 from harness.nats.driver import DRIVERS
 
