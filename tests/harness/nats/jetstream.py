@@ -3,7 +3,7 @@
 import asyncio
 import functools
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,10 +27,15 @@ ABSENT_S = 0.3
 
 
 @contextmanager
-def running_jetstream(folder: Path, *, port: int = 0) -> Iterator[NatsBroker]:
-    """Runs the broker selected by the environment, with streams kept in `folder`."""
+def running_jetstream(
+    folder: Path, *, port: int = 0, imori: Mapping[str, object] | None = None
+) -> Iterator[NatsBroker]:
+    """Runs the broker selected by the environment, with streams kept in `folder`.
+
+    `imori` are settings of Imori by dotted key.
+    """
     text = f'{GUEST}\njetstream: {{ store_dir: "{folder / "streams"}" }}'
-    with running_nats(folder, Settings(nats_server=text), port=port) as broker:
+    with running_nats(folder, Settings(nats_server=text, imori=imori or {}), port=port) as broker:
         yield broker
 
 
