@@ -84,11 +84,13 @@ def measure(peer: Peer, scenario: str, options: list[str]) -> Figures:
     command = [str(CLIENT), "--url", f"nats://{peer.address}", *options, scenario]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as client:
         assert client.stdout is not None
-        if client.stdout.readline() != "begin\n":
-            sys.exit(f"`{scenario}` failed")
+        client.stdout.readline()
         before = peer.cpu_seconds()
-        result = json.loads(client.stdout.readline())
+        line = client.stdout.readline()
+        if not line:
+            sys.exit(f"`{scenario}` failed")
         used = peer.cpu_seconds() - before
+        result = json.loads(line)
     return {
         "rate": result["operations"] / result["seconds"],
         "cpu": used / result["operations"] * 1e6,

@@ -162,7 +162,7 @@ func fill(js jetstream.JetStream, count int) {
 	body := make([]byte, *size)
 	futures := make([]jetstream.PubAckFuture, 0, count)
 	for range count {
-		futures = append(futures, must(js.PublishAsync(subject, body)))
+		futures = append(futures, must(js.PublishAsync(subject, body, jetstream.WithStallWait(time.Minute))))
 	}
 	<-js.PublishAsyncComplete()
 	for _, future := range futures {
