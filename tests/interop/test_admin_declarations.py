@@ -114,9 +114,9 @@ def test_refusals_are_in_the_words_of_the_protocol(imori: Imori) -> None:
         (
             "PUT",
             "queues/%2F/a",
-            {"arguments": {"x-queue-type": "stream"}},
+            {"arguments": {"x-queue-type": "ring"}},
             400,
-            "queue type 'stream'",
+            "queue type 'ring'",
         ),
         ("PUT", "queues/%2F/a", {"arguments": []}, 400, "`arguments`"),
         ("PUT", "queues/%2F/amq.a", {}, 401, "reserved prefix"),

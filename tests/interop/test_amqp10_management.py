@@ -148,7 +148,7 @@ def test_bindings_are_listed_and_deleted_by_their_location(imori: Imori) -> None
         ("PUT", "/queues/q", {"durable": "yes"}, 400),
         ("PUT", "/queues/q", {"arguments": {"x-max-length": -1}}, 400),
         ("PUT", "/queues/q", {"arguments": {"x-expires": 2**62}}, 400),
-        ("PUT", "/queues/q", {"arguments": {"x-queue-type": "stream"}}, 400),
+        ("PUT", "/queues/q", {"arguments": {"x-queue-type": "ring"}}, 400),
         ("PUT", "/exchanges/e", {"type": "odd"}, 400),
         ("PUT", "/exchanges/", {"type": "direct"}, 400),
         ("DELETE", "/exchanges/amq.topic", None, 403),

@@ -31,6 +31,8 @@ pub(crate) struct Channel {
     pub(crate) transaction: Option<Transaction>,
     /// Prefetch count of future consumers; 0 means unlimited.
     pub(crate) prefetch_count: u16,
+    /// The unsettled deliveries of the whole channel are limited.
+    pub(crate) is_windowed: bool,
     /// The last delivery of a settle command that is done only in part.
     pub(crate) settles_through: Option<u64>,
     /// The queue that the channel declared last, which an empty queue name refers to.

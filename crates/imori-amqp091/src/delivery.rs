@@ -7,7 +7,7 @@ use std::borrow::Cow;
 
 use imori_core::delivery::Delivery;
 use imori_core::message::{
-    DEFAULT_EXCHANGE, Deaths, HeaderReaders, MessageView, Origins, Property, Value, address_key,
+    DEFAULT_EXCHANGE, Deaths, HeaderReaders, MessageView, OFFSET, Origins, Property, Value, address_key,
 };
 use imori_core::name::Name;
 use imori_core::outbound::{
@@ -101,7 +101,7 @@ impl DeliveryEncoder {
     fn push_header(&self, out: &mut Vec<u8>, channel: u16, delivery: &Delivery<'_>) {
         let message = &delivery.message;
         let is_native = self.origins.form(message.properties.origin) == Some(BASIC);
-        if is_native && delivery.died().is_none() {
+        if is_native && delivery.died().is_none() && !delivery.is_of_stream {
             push_content_header(out, channel, message.body.len(), message.text);
         } else {
             push_content_header(out, channel, message.body.len(), &self.rendered(delivery, is_native));
@@ -182,7 +182,7 @@ impl DeliveryEncoder {
         self.push_content(out, recipient.session.0, delivery);
     }
 
-    /// Encodes the properties of a message from another protocol, or of a dead letter.
+    /// Encodes the properties of a message from another protocol, of a dead letter, or of a message of a stream.
     #[cold]
     fn rendered(&self, delivery: &Delivery<'_>, is_native: bool) -> Vec<u8> {
         let message = &delivery.message;
@@ -196,7 +196,8 @@ impl DeliveryEncoder {
         if is_native {
             let own = basic.headers.unwrap_or_default();
             own.iter()
-                .filter(|(name, _)| !is_of_deaths(name))
+                .filter(|(name, _)| delivery.died().is_none() || !is_of_deaths(name))
+                .filter(|(name, _)| !delivery.is_of_stream || *name != OFFSET.as_bytes())
                 .for_each(|(name, value)| push_field(&mut headers, name, value));
         } else {
             let reader = (self.header_readers)(message.properties.origin);
@@ -206,7 +207,14 @@ impl DeliveryEncoder {
             expiration = message.properties.expiration_ms.map(|ms| ms.to_string());
             basic.expiration = expiration.as_ref().map(|text| TextProperty::new(text.as_bytes()));
             basic.reply_to = key.filter(|key| key.len() <= SHORT_STR_BYTES_MAX).map(TextProperty::new);
-            reader.visit_headers(message.text, &mut |name, value| push_header(&mut headers, &name, &value));
+            reader.visit_headers(message.text, &mut |name, value| {
+                if !delivery.is_of_stream || *name != *OFFSET.as_bytes() {
+                    push_header(&mut headers, &name, &value);
+                }
+            });
+        }
+        if let Some(offset) = delivery.offset() {
+            push_field(&mut headers, OFFSET.as_bytes(), FieldValue::I64(offset));
         }
         if let Some(deaths) = delivery.died() {
             // A dead letter does not expire again.

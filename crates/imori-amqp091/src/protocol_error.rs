@@ -144,8 +144,10 @@ impl ProtocolError {
             | BrokerError::RecordTooLarge { .. }
             | BrokerError::TransactionTooLarge { .. }
             | BrokerError::QueueFull(_) => ProtocolError::new(Code::PreconditionFailed, error),
-            // As RabbitMQ says of `basic.get`.
-            BrokerError::IsStream(_) => ProtocolError::new(Code::NotImplemented, error),
+            BrokerError::IsStream(name) => new(
+                Code::NotImplemented,
+                format_args!("basic.get not supported by stream queues queue '{name}' in vhost '{vhost}'"),
+            ),
             BrokerError::NoInbox => ProtocolError::new(Code::NotFound, error),
             BrokerError::SessionOpen(_) => ProtocolError::new(Code::ChannelError, error),
             BrokerError::TooManySessions { .. } => ProtocolError::new(Code::NotAllowed, error),

@@ -9,7 +9,7 @@
 use std::borrow::Cow;
 
 use imori_core::message::{
-    AddressParts, HeaderReader, MessageView, NoHeaders, OriginId, Origins, Property, Value,
+    AddressParts, FILTER_VALUE, HeaderReader, MessageView, NoHeaders, OriginId, Origins, Property, Value,
 };
 
 use crate::address::Node;
@@ -130,6 +130,16 @@ impl HeaderReader for Headers {
 
     fn header<'t>(&self, text: &'t [u8], name: &[u8]) -> Option<Value<'t>> {
         header(text, name)
+    }
+
+    /// RabbitMQ's clients send the value as an annotation.
+    fn filter_value<'t>(&self, text: &'t [u8]) -> Option<Value<'t>> {
+        let value = Sections::new(sections(text)).find_checked(SectionKind::MessageAnnotations);
+        let annotated = value.and_then(|value| match Value10::decode_checked(value) {
+            Some(Value10::Map(map)) => map.find("x-stream-filter-value"),
+            _ => None,
+        });
+        annotated.map(core_value).or_else(|| header(text, FILTER_VALUE))
     }
 
     fn timestamp_ms(&self, message: &MessageView<'_>) -> Option<i64> {

@@ -7,7 +7,7 @@ use std::borrow::Cow;
 
 use imori_core::delivery::Delivery;
 use imori_core::message::{
-    DEFAULT_EXCHANGE, Deaths, HeaderReaders, MessageView, Origins, Properties, Property, Span, Value,
+    DEFAULT_EXCHANGE, Deaths, HeaderReaders, MessageView, OFFSET, Origins, Properties, Property, Span, Value,
 };
 
 use crate::codec::composite::Composite;
@@ -281,14 +281,15 @@ pub(crate) fn push_head(
     };
     header.encode(out);
     match (origins.form(message.properties.origin), delivery.deaths) {
-        (Some(_), None) => out.extend_from_slice(sections(message.text)),
-        (Some(_), Some(_)) => {
+        (Some(_), None) if !delivery.is_of_stream => out.extend_from_slice(sections(message.text)),
+        (Some(_), _) => {
             let parts = Parts::of(message.text);
             let mut annotations = merged(parts.annotations, added(delivery.annotations()));
             if let Some(deaths) = delivery.died() {
                 annotations = without(annotations.map(), is_of_deaths);
                 push_deaths(&mut annotations, deaths);
             }
+            let annotations = with_offset(annotations, delivery);
             push_annotations(out, &annotations);
             out.extend_from_slice(parts.bare);
         }
@@ -297,10 +298,19 @@ pub(crate) fn push_head(
             push_address(&mut annotations, delivery);
             let mut annotations = merged(annotations.map(), added(delivery.annotations()));
             delivery.died().into_iter().for_each(|deaths| push_deaths(&mut annotations, deaths));
+            let annotations = with_offset(annotations, delivery);
             push_annotations(out, &annotations);
             push_foreign(out, message, body_len, readers);
         }
     }
+}
+
+/// Adds the offset of a message of a stream.
+fn with_offset(annotations: MapBuf, delivery: &Delivery<'_>) -> MapBuf {
+    let Some(offset) = delivery.offset() else { return annotations };
+    let mut with = without(annotations.map(), |name| name == OFFSET);
+    with.push(value::Value::Symbol(Symbol(OFFSET)), value::Value::Long(offset));
+    with
 }
 
 /// Merges annotations; those `added` by a receiver replace equal keys (AMQP 1.0, 3.4.5).

@@ -25,6 +25,7 @@ use imori_core::outbound::{
 };
 use imori_core::queue::QueueSettings;
 use imori_core::route::{BindingKey, Syntax};
+use imori_core::stream::CursorOptions;
 use imori_core::world::World;
 use imori_testkit::{TestWorld, VHOST};
 
@@ -226,6 +227,7 @@ impl Stage {
             drops_unwanted: false,
             is_browser: false,
             name: None,
+            cursor: CursorOptions::default(),
         };
         broker::consume(&self.world, &actor, id, b"orders", options, |_, _| ()).expect("nobody reads it");
     }

@@ -32,6 +32,7 @@ impl<'a> About<'a> {
             failures: 0,
             is_redelivered: false,
             is_last: true,
+            is_of_stream: false,
         }
     }
 
@@ -61,9 +62,18 @@ pub struct Delivery<'a> {
     pub is_redelivered: bool,
     /// Whether no other message is ready at its source.
     pub is_last: bool,
+    /// Whether it comes from a stream, whose readers are told the sequence number.
+    pub is_of_stream: bool,
 }
 
 impl<'a> Delivery<'a> {
+    /// Its offset, if it comes from a stream: offsets count from 0, sequence numbers from 1.
+    #[inline]
+    pub fn offset(&self) -> Option<i64> {
+        let offset = self.sequence.checked_sub(1).filter(|_| self.is_of_stream)?;
+        Some(i64::try_from(offset).unwrap_or(i64::MAX))
+    }
+
     /// Its history of deaths, if it was dead-lettered.
     #[inline]
     pub fn died(&self) -> Option<&'a Arc<Deaths>> {

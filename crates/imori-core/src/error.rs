@@ -18,7 +18,7 @@ pub enum BrokerError {
     Route(RouteError),
     /// The queue does not exist.
     NoQueue(Name),
-    /// The queue is a stream, which only clients of JetStream read.
+    /// The queue is a stream, whose messages are not taken out.
     IsStream(Name),
     /// The inbox does not exist, because its owner has gone.
     NoInbox,
@@ -95,7 +95,7 @@ impl fmt::Display for BrokerError {
                 write!(f, "there is no queue `{name}`; declare it or use another name")
             }
             BrokerError::IsStream(name) => {
-                write!(f, "queue `{name}` is a stream; read it by a consumer of JetStream")
+                write!(f, "queue `{name}` is a stream, whose messages are not taken out; subscribe to it")
             }
             BrokerError::HeadersTooLarge => {
                 f.write_str("the headers of the message take more than 65,535 bytes; send less in them")

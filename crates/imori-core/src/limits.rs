@@ -184,6 +184,10 @@ pub const SEEK_PAGES: usize = 4;
 /// More: the message is dead-lettered as rejected.
 pub const REFUSED_MAX: usize = 10_000;
 
+/// Values of which a consumer of a stream takes messages; each message is compared with all of them. More: the
+/// subscription is refused.
+pub const FILTER_VALUES_MAX: usize = 256;
+
 /// Message groups that one queue distinguishes, about 40 bytes each while assigned to a consumer.
 /// More: some groups share a consumer.
 pub const GROUPS_MAX: u16 = 4096;

@@ -19,6 +19,12 @@ impl Time {
         Time(self.0.saturating_add(micros))
     }
 
+    /// The time `duration` before this one, but not before the epoch.
+    pub fn before(self, duration: Duration) -> Time {
+        let micros = u64::try_from(duration.as_micros()).unwrap_or(u64::MAX);
+        Time(self.0.saturating_sub(micros))
+    }
+
     /// The duration from `earlier` to this time; zero if `earlier` is later.
     pub fn since(self, earlier: Time) -> Duration {
         Duration::from_micros(self.0.saturating_sub(earlier.0))

@@ -28,6 +28,17 @@ pub fn is_valid_name(name: &str) -> bool {
     !name.is_empty() && !name.contains([' ', '\t', '\r', '\n', '\x0c', '.', '*', '>', '\\', '/'])
 }
 
+/// The filter that a key of a binding of AMQP stands for; `None` if NATS has none for it.
+pub fn filter_of_key(key: &[u8]) -> Option<String> {
+    let key = std::str::from_utf8(key).ok()?;
+    let filter = match key.strip_suffix('#') {
+        Some(before) if before.is_empty() || before.ends_with('.') => format!("{before}>"),
+        _ => key.to_owned(),
+    };
+    let has_many = filter.split('.').any(|token| token == "#");
+    (is_valid(&filter) && !has_many).then_some(filter)
+}
+
 /// Whether some literal subject matches both filters.
 pub fn do_collide(first: &str, second: &str) -> bool {
     let (mut firsts, mut seconds) = (first.split('.'), second.split('.'));

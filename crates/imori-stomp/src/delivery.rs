@@ -4,7 +4,7 @@
 //! protocol, the encoder writes its properties and those user headers that STOMP can express.
 
 use imori_core::delivery::Delivery;
-use imori_core::message::{DEFAULT_EXCHANGE, Deaths, HeaderReaders, MessageView, Origins, Property};
+use imori_core::message::{DEFAULT_EXCHANGE, Deaths, HeaderReaders, MessageView, OFFSET, Origins, Property};
 use imori_core::name::Name;
 use imori_core::outbound::{AfterCancel, CutReason, Drained, Encoder, EncoderKind, Recipient, SharedHeaders};
 use memchr::memchr;
@@ -63,6 +63,10 @@ impl DeliveryEncoder {
         let address = delivery.address;
         push_destination(self.escaping, out, address.exchange(), address.subject());
         out.push(b'\n');
+        if let Some(offset) = delivery.offset() {
+            // Of repeated headers the first counts.
+            push_number_header(out, OFFSET, offset.unsigned_abs());
+        }
         match delivery.died() {
             None if message.properties.origin == self.origins.origin(BlockForm::Plain as u8) => {
                 out.extend_from_slice(message.text);
@@ -386,6 +390,7 @@ mod tests {
             failures: 0,
             is_redelivered: false,
             is_last: true,
+            is_of_stream: false,
         };
         let mut out = Vec::new();
         let recipient = Recipient { session: SESSION_ID, label: b"label", number: 7, settles: false };

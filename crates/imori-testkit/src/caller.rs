@@ -14,6 +14,7 @@ use imori_core::name::Name;
 use imori_core::outbound::{Credit, Grant, HeldAnswers, Numbers, Outbound, SessionId};
 use imori_core::queue::{DeadLetterTarget, QueueSettings};
 use imori_core::route::{Arguments, BindingKey, ExchangeKind, Settings, Syntax};
+use imori_core::stream::CursorOptions;
 use imori_core::world::World;
 
 use crate::plain::Plain;
@@ -224,6 +225,7 @@ impl<'w> Caller<'w> {
             drops_unwanted: false,
             is_browser: false,
             name: None,
+            cursor: CursorOptions::default(),
         };
         let added = broker::consume(self.world, &self.actor(), id, queue.as_bytes(), options, |_, _| ());
         added.expect("it may consume")
@@ -254,6 +256,7 @@ impl<'w> Caller<'w> {
             drops_unwanted: false,
             is_browser: false,
             name: None,
+            cursor: CursorOptions::default(),
         };
         broker::consume(self.world, &self.actor(), id, queue.as_bytes(), options, |_, _| ())
     }

@@ -28,6 +28,8 @@ OPTIONS = {
     "auto-delete": "amqp_auto_delete=true&enable_cancel_on_failover=true",
     "quorum": "rabbit_quorum_queue=true&rabbit_quorum_delivery_limit=3"
     "&rabbit_quorum_max_memory_length=1000&rabbit_quorum_max_memory_bytes=1000000",
+    "stream-fanout": "rabbit_quorum_queue=true&rabbit_transient_quorum_queue=true"
+    "&rabbit_stream_fanout=true&rabbit_qos_prefetch_count=10",
     "transient-quorum": "rabbit_quorum_queue=true&rabbit_transient_quorum_queue=true"
     "&rabbit_stream_fanout=false",
 }

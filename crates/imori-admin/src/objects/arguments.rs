@@ -34,17 +34,19 @@ mod tests {
             String::from("| argument | values | queues | policy key | effect |\n|---|---|---|---|---|\n");
         for argument in &QUEUE_ARGUMENTS {
             let queues = match argument.kinds {
-                [] => "none; streams",
+                [] => "none",
                 [QueueKind::Classic] => "classic",
                 [QueueKind::Quorum] => "quorum",
-                _ => "both",
+                [QueueKind::Stream] => "streams",
+                [_, _] => "classic, quorum",
+                _ => "all",
             };
             let policy = argument.policy.as_ref().map_or(String::from("–"), |key| {
                 let operator = if key.is_limit { ", also of operator policies" } else { "" };
                 format!("`{}`{operator}", key.name)
             });
             let effect = match argument.kinds {
-                [] => "refused; NATS clients make streams, by their own settings",
+                [] => "refused; the settings of a stream that a NATS client has made",
                 _ if argument.has_effect() => argument.about,
                 _ => "checked, kept and compared; no effect on one node",
             };

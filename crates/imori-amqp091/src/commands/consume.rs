@@ -1,9 +1,12 @@
 //! `basic.qos`, `consume`, `cancel` and `get`: requests for messages.
 
+use std::fmt;
+
 use imori_core::broker::{self, ConsumeOptions, GetOptions, Got};
 use imori_core::confirm::Confirm;
 use imori_core::inbound::Performed;
 use imori_core::outbound::{Credit, SessionId};
+use imori_core::stream::CursorOptions;
 use imori_core::world::World;
 
 use crate::client::Client;
@@ -12,6 +15,7 @@ use crate::codec::methods::basic;
 use crate::codec::table::Table;
 use crate::commands::arguments::{integer, type_name};
 use crate::commands::direct_reply;
+use crate::commands::stream::{OF_STREAMS, cursor_options, is_stream};
 use crate::commands::token::{DIRECT_REPLY_TO, named};
 use crate::delivery::{consumer_label, get_label};
 use crate::protocol_error::{Code, ProtocolError};
@@ -29,6 +33,9 @@ pub(crate) fn qos<W: World>(
     }
     if qos.global {
         let window = (qos.prefetch_count != 0).then(|| u32::from(qos.prefetch_count));
+        if let Some(state) = client.channels.get_mut(&channel) {
+            state.is_windowed = window.is_some();
+        }
         broker::set_window(world, &client.actor(), SessionId(channel), window);
     } else if let Some(state) = client.channels.get_mut(&channel) {
         state.prefetch_count = qos.prefetch_count;
@@ -59,7 +66,22 @@ pub(crate) fn consume<W: World>(
     if queue == DIRECT_REPLY_TO {
         return direct_reply::consume(client, world, channel, consume, tag);
     }
-    let prefetch = client.channels.get(&channel).map_or(0, |channel| channel.prefetch_count);
+    let (prefetch, is_windowed) = client
+        .channels
+        .get(&channel)
+        .map_or((0, false), |channel| (channel.prefetch_count, channel.is_windowed));
+    let actor = client.actor();
+    let id = broker::find_queue(world, &actor, queue.as_bytes()).map_err(|error| client.error(&error))?;
+    let cursor = match is_stream(world, id) {
+        true => {
+            check_stream(client, queue, consume.no_ack, prefetch, is_windowed)?;
+            cursor_options(consume.arguments, queue, &client.vhost_name, world.now())?
+        }
+        false => {
+            refuse_of_streams(client, consume.arguments, queue)?;
+            CursorOptions::default()
+        }
+    };
     let options = ConsumeOptions {
         session: SessionId(channel),
         label: consumer_label(channel, tag),
@@ -75,17 +97,15 @@ pub(crate) fn consume<W: World>(
         drops_unwanted: false,
         is_browser: false,
         name: None,
+        cursor,
     };
-    let actor = client.actor();
-    let added = broker::find_queue(world, &actor, queue.as_bytes()).and_then(|id| {
-        broker::consume(world, &actor, id, queue.as_bytes(), options, |outbound, reader| {
-            if !consume.no_wait {
-                outbound.answer(SessionId(channel), Confirm::NOW, |out| {
-                    push_method(out, channel, &basic::ConsumeOk { consumer_tag: tag });
-                });
-                outbound.start_after_answers(reader);
-            }
-        })
+    let added = broker::consume(world, &actor, id, queue.as_bytes(), options, |outbound, reader| {
+        if !consume.no_wait {
+            outbound.answer(SessionId(channel), Confirm::NOW, |out| {
+                push_method(out, channel, &basic::ConsumeOk { consumer_tag: tag });
+            });
+            outbound.start_after_answers(reader);
+        }
     });
     let reader = added.map_err(|error| client.error(&error))?;
     if let Some(state) = client.channels.get_mut(&channel) {
@@ -105,18 +125,58 @@ fn is_in_use<W: World>(client: &Client, world: &W, channel: u16, tag: &str) -> b
         })
 }
 
-/// Reads `x-priority`, and refuses arguments that only readers of streams have.
+/// Checks that a consumer of a stream has credit of its own and settles, as in RabbitMQ.
+fn check_stream(
+    client: &Client,
+    queue: &str,
+    no_ack: bool,
+    prefetch: u16,
+    is_windowed: bool,
+) -> Result<(), ProtocolError> {
+    let (queue, vhost) = (queue.escape_default(), &client.vhost_name);
+    let new = |code, text: fmt::Arguments<'_>| Err(ProtocolError::new(code, text));
+    if prefetch == 0 {
+        return new(
+            Code::PreconditionFailed,
+            format_args!("consumer prefetch count is not set for stream queue '{queue}' in vhost '{vhost}'"),
+        );
+    }
+    if no_ack {
+        return new(
+            Code::NotImplemented,
+            format_args!(
+                "automatic acknowledgement not supported by stream queue '{queue}' in vhost '{vhost}'"
+            ),
+        );
+    }
+    if is_windowed {
+        return new(
+            Code::NotImplemented,
+            format_args!("queue '{queue}' in vhost '{vhost}' does not support global qos"),
+        );
+    }
+    Ok(())
+}
+
+/// Refuses the arguments that only consumers of streams have.
+fn refuse_of_streams(client: &Client, arguments: Table<'_>, queue: &str) -> Result<(), ProtocolError> {
+    let Some(argument) = OF_STREAMS.iter().find(|argument| arguments.find(argument).is_some()) else {
+        return Ok(());
+    };
+    let (queue, vhost) = (queue.escape_default(), &client.vhost_name);
+    let text = format_args!(
+        "invalid arg '{argument}' for queue '{queue}' in vhost '{vhost}' of queue type rabbit_classic_queue"
+    );
+    Err(ProtocolError::new(Code::PreconditionFailed, text))
+}
+
+/// Reads `x-priority`.
 fn priority(client: &Client, arguments: Table<'_>, queue: &str) -> Result<i32, ProtocolError> {
     let refused = |name: &str, why: String| {
         let (queue, vhost) = (queue.escape_default(), &client.vhost_name);
         let text = format_args!("invalid arg '{name}' for queue '{queue}' in vhost '{vhost}'{why}");
         Err(ProtocolError::new(Code::PreconditionFailed, text))
     };
-    for of_streams in ["x-stream-offset", "x-stream-filter", "x-stream-match-unfiltered"] {
-        if arguments.find(of_streams).is_some() {
-            return refused(of_streams, " of queue type rabbit_classic_queue".to_string());
-        }
-    }
     let Some(value) = arguments.find("x-priority") else { return Ok(0) };
     let Some(number) = integer(value) else {
         return refused("x-priority", format!(": \"expected integer, got {}\"", type_name(value)));

@@ -11,6 +11,7 @@ pub(crate) mod settle;
 pub(crate) mod queue;
 pub(crate) mod exchange;
 pub(crate) mod direct_reply;
+pub(crate) mod stream;
 pub(crate) mod queue_arguments;
 pub(crate) mod arguments;
 pub(crate) mod token;

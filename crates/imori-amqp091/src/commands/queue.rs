@@ -13,6 +13,7 @@ use crate::codec::methods::{basic, queue};
 use crate::commands::arguments::binding_arguments;
 use crate::commands::direct_reply;
 use crate::commands::queue_arguments::{inequivalent_queue, queue_settings};
+use crate::commands::stream::is_stream;
 use crate::commands::token::named;
 use crate::protocol_error::{Code, ProtocolError};
 
@@ -150,6 +151,13 @@ pub(crate) fn purge<W: World>(
     purge: &queue::Purge<'_>,
     queue: &str,
 ) -> Result<(), ProtocolError> {
+    let id = broker::find_queue(world, &client.actor(), queue.as_bytes());
+    if id.is_ok_and(|id| is_stream(world, id)) {
+        let (queue, vhost) = (queue.escape_default(), &client.vhost_name);
+        let text =
+            format_args!("queue.purge not supported by stream queues queue '{queue}' in vhost '{vhost}'");
+        return Err(ProtocolError::new(Code::NotImplemented, text));
+    }
     let purged = broker::purge(world, &client.actor(), queue.as_bytes());
     let (count, confirm) = purged.map_err(|error| client.error(&error))?;
     if !purge.no_wait {

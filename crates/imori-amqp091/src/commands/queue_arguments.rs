@@ -35,8 +35,9 @@ pub(crate) fn queue_settings(
     let arguments = declare.arguments.iter().map(|(name, field)| (name, value(field)));
     let read = read_arguments(declared, arguments);
     let settings = read.map_err(|error| refused(declare, &error, name, vhost))?;
-    if settings.kind == QueueKind::Quorum && declare.queue.is_empty() {
-        let text = "Cannot declare a server-named queue for type rabbit_quorum_queue";
+    if settings.kind != QueueKind::Classic && declare.queue.is_empty() {
+        let kind = settings.kind.name();
+        let text = format_args!("Cannot declare a server-named queue for type rabbit_{kind}_queue");
         return Err(ProtocolError::new(Code::PreconditionFailed, text));
     }
     Ok(settings)
@@ -70,6 +71,17 @@ fn refused(declare: &queue::Declare<'_>, error: &ArgumentError, queue: &str, vho
         Fault::Value { fault: ValueFault::Range(number), .. } if argument == "x-queue-version" => {
             because(&format_args!("\"unsupported queue version '{number}'\""))
         }
+        Fault::Value { fault: ValueFault::Range(_), .. } if argument == "x-stream-filter-size-bytes" => {
+            // RabbitMQ has two spaces there.
+            let text = "Invalid value for  x-stream-filter-size-bytes";
+            ProtocolError::new(Code::PreconditionFailed, text)
+        }
+        Fault::Value { fault: ValueFault::Range(number), .. }
+            if *number > 0 && argument == "x-stream-max-segment-size-bytes" =>
+        {
+            let text = "Exceeded max value for x-stream-max-segment-size-bytes";
+            ProtocolError::new(Code::PreconditionFailed, text)
+        }
         Fault::Value { fault: ValueFault::Range(number), .. } => {
             let why = match () {
                 () if *number > 0 && argument == "x-max-priority" => "max_value_exceeded",
@@ -86,15 +98,15 @@ fn refused(declare: &queue::Declare<'_>, error: &ArgumentError, queue: &str, vho
             "x-queue-leader-locator" => because(&"invalid_queue_locator_arg"),
             "x-member-placement-tag" => because(&"invalid_member_placement_tag_arg"),
             "x-dead-letter-strategy" => because(&"invalid_dlx_strategy"),
+            "x-max-age" => because(&"invalid_max_age"),
             _ => because(&format_args!("write {takes}")),
         },
         Fault::NotOfKind(kind) => invalid(format_args!(" of queue type rabbit_{}_queue", kind.name())),
-        Fault::OfStreams => invalid(format_args!(" of queue type rabbit_classic_queue")),
         Fault::NoExchange => because(&"routing_key_but_no_dlx_defined"),
         Fault::Deduplication => {
             because(&"use x-dedup-window, for which message-id says which messages are equal")
         }
-        Fault::Property(property) => {
+        Fault::Property(_, property) => {
             let text = format_args!("invalid property '{property}' for queue '{queue}' in vhost '{vhost}'");
             ProtocolError::new(Code::PreconditionFailed, text)
         }
@@ -136,6 +148,6 @@ fn usual_type(takes: Takes, value: &str) -> &'static str {
         Takes::Milliseconds { .. } | Takes::Whole { .. } if value.parse::<i32>().is_ok() => "signedint",
         Takes::Milliseconds { .. } | Takes::Whole { .. } => "long",
         Takes::Flag => "bool",
-        Takes::Name | Takes::Words(_) | Takes::Text | Takes::Anything => "longstr",
+        Takes::Name | Takes::Words(_) | Takes::Text | Takes::Age | Takes::Anything => "longstr",
     }
 }

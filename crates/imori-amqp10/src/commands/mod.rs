@@ -12,6 +12,7 @@ pub(crate) mod disposition;
 pub(crate) mod detach;
 mod temporary;
 mod terminus;
+mod stream;
 pub(crate) mod flow;
 pub(crate) mod transaction;
 pub(crate) mod management;

@@ -5,6 +5,7 @@ use imori_core::error::BrokerError;
 use imori_core::name::Name;
 use imori_core::outbound::Credit;
 use imori_core::selector::Selector;
+use imori_core::stream::CursorOptions;
 use imori_core::world::World;
 
 use crate::address::Node;
@@ -19,6 +20,7 @@ use crate::codec::restricted::{
 };
 use crate::codec::value::{Descriptor, Map, Value};
 use crate::commands::management::{is_paired, paired};
+use crate::commands::stream::cursor_options;
 use crate::commands::temporary::{Made, resolved};
 use crate::commands::terminus::{
     MADE_PREFIX, Queue, Subscription, is_topic, known_subscription, named_subscription, queue, subscription,
@@ -76,6 +78,11 @@ pub(super) fn attach_source<W: World>(
     // AMQP 1.0, 3.5.7: distribution mode `copy` does not take messages.
     let is_browser = source.distribution_mode == Some(DistributionMode::Copy) && !is_subscription;
     let settles = attach.snd_settle_mode != SenderSettleMode::Settled;
+    let is_stream = world.with_queue(queue.id, |queue| queue.is_stream()) == Some(true);
+    let cursor = match source.filter.filter(|_| is_stream) {
+        Some(filter) => cursor_options(filter, world.now(), &mut effective)?,
+        None => CursorOptions::default(),
+    };
     let session = session_of(channel);
     let options = ConsumeOptions {
         session,
@@ -88,6 +95,7 @@ pub(super) fn attach_source<W: World>(
         drops_unwanted: is_subscription,
         is_browser,
         name: link_name,
+        cursor,
     };
     let made_text = made.as_ref().map(Made::address);
     let made_properties = made.as_ref().map(|made| made.lifetime.properties());

@@ -56,6 +56,14 @@ pub(super) fn delete<W: World>(client: &Client, world: &W, name: &str) -> Result
 
 /// Drops the ready messages of a queue.
 pub(super) fn purge<W: World>(client: &Client, world: &W, name: &str) -> Result<Response, Response> {
+    let id = broker::find_queue(world, &client.actor(), name.as_bytes());
+    if id.is_ok_and(|id| world.with_queue(id, |queue| queue.is_stream()) == Some(true)) {
+        // As in RabbitMQ.
+        return Err(Response::refused(
+            400,
+            format_args!("purge not supported by stream `{name}`; delete it"),
+        ));
+    }
     let (count, _) = broker::purge(world, &client.actor(), name.as_bytes())?;
     Ok(counted(count))
 }

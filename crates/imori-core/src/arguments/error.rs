@@ -27,14 +27,12 @@ pub enum Fault {
     },
     /// Queues of this kind do not have the argument.
     NotOfKind(QueueKind),
-    /// Only streams have the argument.
-    OfStreams,
     /// A routing key for dead letters comes without their exchange.
     NoExchange,
     /// RabbitMQ's plugin marks equal messages by a header; here a queue has `x-dedup-window`.
     Deduplication,
-    /// A quorum queue does not have this property: `auto-delete`, `exclusive-owner` or `non-durable`.
-    Property(&'static str),
+    /// A queue of this kind does not have this property: `auto-delete`, `exclusive-owner` or `non-durable`.
+    Property(QueueKind, &'static str),
     /// The arguments without effect take too much space.
     TooLarge(ArgumentsError),
 }
@@ -50,10 +48,7 @@ impl fmt::Display for ArgumentError {
                 write!(f, "invalid arg '{name}': it is `{fault}`; write {takes}")
             }
             Fault::NotOfKind(kind) => {
-                write!(f, "invalid arg '{name}': a {} queue does not have it; leave it out", kind.name())
-            }
-            Fault::OfStreams => {
-                write!(f, "invalid arg '{name}': only streams have it, and there are none; leave it out")
+                write!(f, "invalid arg '{name}': {} does not have it; leave it out", kind.in_words())
             }
             Fault::NoExchange => write!(
                 f,
@@ -63,13 +58,14 @@ impl fmt::Display for ArgumentError {
                 f,
                 "invalid arg '{name}': use `x-dedup-window`, which tells equal messages by their message id"
             ),
-            Fault::Property(property) => f.write_str(match *property {
-                "non-durable" => "a quorum queue is durable; declare it so",
-                "auto-delete" => {
-                    "a quorum queue is not deleted with its last consumer; leave `auto-delete` out"
-                }
-                _ => "a quorum queue is not exclusive to a connection; leave `exclusive` out",
-            }),
+            Fault::Property(kind, property) => {
+                let why = match *property {
+                    "non-durable" => "is durable; declare it so",
+                    "auto-delete" => "is not deleted with its last consumer; leave `auto-delete` out",
+                    _ => "is not exclusive to a connection; leave `exclusive` out",
+                };
+                write!(f, "{} {why}", kind.in_words())
+            }
             Fault::TooLarge(error) => write!(f, "{error}"),
         }
     }

@@ -42,9 +42,6 @@ pub fn read_arguments<'a>(
         let refused = |fault| ArgumentError { argument: argument.name, fault };
         let takes = argument.takes;
         let taken = takes.check(&value).map_err(|fault| refused(Fault::Value { fault, takes }))?;
-        if argument.kinds.is_empty() {
-            return Err(refused(Fault::OfStreams));
-        }
         // The type of the queue comes first in the table, so that it is known.
         if !argument.kinds.contains(&settings.kind) {
             return Err(refused(Fault::NotOfKind(settings.kind)));
@@ -95,7 +92,7 @@ pub fn check_kind(settings: &QueueSettings) -> Result<(), ArgumentError> {
         QueueKind::Quorum | QueueKind::Stream if !settings.is_durable => "non-durable",
         QueueKind::Quorum | QueueKind::Stream => return Ok(()),
     };
-    Err(ArgumentError { argument: "x-queue-type", fault: Fault::Property(property) })
+    Err(ArgumentError { argument: "x-queue-type", fault: Fault::Property(settings.kind, property) })
 }
 
 /// Returns the arguments by which a queue with these settings is declared again.
@@ -131,15 +128,17 @@ pub fn difference(received: &QueueSettings, current: &QueueSettings) -> Option<D
             return Some(Difference { property, received, current });
         }
     }
-    for argument in &QUEUE_ARGUMENTS {
+    // A client of another protocol has made the stream, with settings that have no arguments.
+    let is_foreign = current.stream.as_ref().is_some_and(|stream| !stream.configuration.is_empty());
+    for argument in QUEUE_ARGUMENTS.iter().filter(|argument| !argument.kinds.is_empty()) {
         let (received, current) = (argument.value(received), argument.value(current));
-        if received != current {
+        if received != current && !(is_foreign && received.is_none()) {
             let [received, current] = [received, current].map(|value| value.as_ref().map(shown));
             return Some(Difference { property: argument.name, received, current });
         }
     }
     // Arguments of the broker's own queues, which the table lacks.
-    let differs = received.others != current.others;
+    let differs = received.others != current.others && !is_foreign;
     differs.then_some(Difference { property: "arguments", received: None, current: None })
 }
 

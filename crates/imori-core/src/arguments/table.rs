@@ -8,19 +8,26 @@ use crate::confirm::Level;
 use crate::message::Value;
 use crate::name::Name;
 use crate::policy::{DeliveryLimit, Overflow, QueueKind};
-use crate::queue::DeadLetterTarget;
+use crate::queue::{DeadLetterTarget, QueueSettings};
+use crate::stream::parse_age;
 
 const CLASSIC: &[QueueKind] = &[QueueKind::Classic];
 const QUORUM: &[QueueKind] = &[QueueKind::Quorum];
-const STREAMS: &[QueueKind] = &[];
+const STREAMS: &[QueueKind] = &[QueueKind::Stream];
+const ALL: &[QueueKind] = &[QueueKind::Classic, QueueKind::Quorum, QueueKind::Stream];
+/// Clients cannot give the argument; records have it.
+const NONE: &[QueueKind] = &[];
 
 const NATURAL: Takes = Takes::Whole { min: 0, max: i64::MAX };
 const POSITIVE: Takes = Takes::Whole { min: 1, max: i64::MAX };
-const KINDS: Takes = Takes::Words(&["classic", "quorum"]);
+const KINDS: Takes = Takes::Words(&["classic", "quorum", "stream"]);
 const OVERFLOWS: Takes = Takes::Words(&["drop-head", "reject-publish", "reject-publish-dlx"]);
 const LEVELS: Takes = Takes::Words(&["memory", "os", "disk"]);
 const LOCATORS: Takes = Takes::Words(&["client-local", "balanced", "random", "least-leaders"]);
 const STRATEGIES: Takes = Takes::Words(&["at-most-once", "at-least-once"]);
+
+/// The largest segment of a stream in RabbitMQ.
+const SEGMENT_BYTES_MAX: i64 = 3_000_000_000;
 
 /// Whether operator policies may have a key.
 const LIMIT: bool = true;
@@ -40,7 +47,7 @@ pub fn find_policy_key(name: &str) -> Option<(&'static Argument, &'static Policy
 /// Every argument, in the order in which declarations are compared.
 pub static QUEUE_ARGUMENTS: [Argument; 32] = [
     Argument::setting(
-        ("x-queue-type", "the kind of the queue; `quorum` gives it the limits and defaults of RabbitMQ's quorum queues"),
+        ("x-queue-type", "the kind of the queue; `quorum` gives it the limits and defaults of RabbitMQ's quorum queues, and a `stream` keeps its messages"),
         KINDS,
         |queue, kind| {
             queue.kind = match kind {
@@ -50,7 +57,8 @@ pub static QUEUE_ARGUMENTS: [Argument; 32] = [
             };
         },
         |queue| (queue.kind != QueueKind::Classic).then(|| Value::text(queue.kind.name().as_bytes())),
-    ),
+    )
+    .of(ALL),
     // A queue that expires at once could not be used.
     Argument::setting(
         ("x-expires", "milliseconds after which an unused queue is deleted"),
@@ -63,7 +71,8 @@ pub static QUEUE_ARGUMENTS: [Argument; 32] = [
         ("x-message-ttl", "milliseconds that a message may wait"),
         Takes::Milliseconds { min: 0 },
         |queue, time| queue.message_ttl = time.milliseconds(),
-        |queue| milliseconds(queue.message_ttl),
+        // An age that was given as `x-max-age` is shown so.
+        |queue| milliseconds(queue.message_ttl.filter(|_| max_age(queue).is_none())),
     )
     .policy(
         ("message-ttl", LIMIT),
@@ -87,6 +96,7 @@ pub static QUEUE_ARGUMENTS: [Argument; 32] = [
         |queue, max| queue.length_bytes_max = max.natural(),
         |queue| number(queue.length_bytes_max),
     )
+    .of(ALL)
     .policy(
         ("max-length-bytes", LIMIT),
         |policy, max| policy.length_bytes_max = max.natural(),
@@ -164,7 +174,8 @@ pub static QUEUE_ARGUMENTS: [Argument; 32] = [
         Takes::Milliseconds { min: 0 },
         |queue, time| queue.dedup_window = time.milliseconds().filter(|window| !window.is_zero()),
         |queue| milliseconds(queue.dedup_window),
-    ),
+    )
+    .of(ALL),
     Argument::setting(
         ("x-single-active-consumer", "one consumer at a time gets messages, the others wait to take its place"),
         Takes::Flag,
@@ -176,7 +187,8 @@ pub static QUEUE_ARGUMENTS: [Argument; 32] = [
         LEVELS,
         |queue, word| queue.level = if let Taken::Text(word) = word { Level::parse(word) } else { None },
         |queue| queue.level.map(|level| Value::text(level.as_str().as_bytes())),
-    ),
+    )
+    .of(ALL),
     Argument::noted("x-dead-letter-strategy", STRATEGIES)
         .of(QUORUM)
         .noted_policy("dead-letter-strategy", NO_LIMIT),
@@ -206,7 +218,7 @@ pub static QUEUE_ARGUMENTS: [Argument; 32] = [
         .of(QUORUM)
         .noted_policy("delayed-retry-max", LIMIT),
     Argument::noted("x-quorum-initial-group-size", POSITIVE).of(QUORUM),
-    Argument::noted("x-queue-leader-locator", LOCATORS).noted_policy("queue-leader-locator", NO_LIMIT),
+    Argument::noted("x-queue-leader-locator", LOCATORS).of(ALL).noted_policy("queue-leader-locator", NO_LIMIT),
     Argument::noted("x-member-placement-tag", Takes::Text)
         .of(QUORUM)
         .noted_policy("member-placement-tag", LIMIT),
@@ -225,18 +237,35 @@ pub static QUEUE_ARGUMENTS: [Argument; 32] = [
             Some(Value::text(configuration).into_owned())
         },
     )
-    .of(STREAMS),
-    Argument::noted("x-max-age", Takes::Anything).of(STREAMS).noted_policy("max-age", NO_LIMIT),
-    Argument::noted("x-stream-max-segment-size-bytes", NATURAL)
+    .of(NONE),
+    Argument::setting(
+        ("x-max-age", "the age at which a message leaves a stream"),
+        Takes::Age,
+        |queue, age| {
+            if let Taken::Text(text) = age {
+                queue.message_ttl = parse_age(text);
+                queue.stream.get_or_insert_default().max_age = Some(Box::from(text));
+            }
+        },
+        |queue| max_age(queue).map(|text| Value::text(text).into_owned()),
+    )
+    .of(STREAMS)
+    .policy(("max-age", NO_LIMIT), |policy, age| policy.max_age = age.age(), |from| from.message_ttl),
+    Argument::noted("x-stream-max-segment-size-bytes", Takes::Whole { min: 0, max: SEGMENT_BYTES_MAX })
         .of(STREAMS)
         .noted_policy("stream-max-segment-size-bytes", NO_LIMIT),
     Argument::noted("x-stream-filter-size-bytes", Takes::Whole { min: 16, max: 255 })
         .of(STREAMS)
         .noted_policy("stream-filter-size-bytes", NO_LIMIT),
-    Argument::noted("x-initial-cluster-size", NATURAL)
+    Argument::noted("x-initial-cluster-size", POSITIVE)
         .of(STREAMS)
         .noted_policy("initial-cluster-size", NO_LIMIT),
 ];
+
+/// The age of a stream's messages, as its declaration wrote it.
+fn max_age(queue: &QueueSettings) -> Option<&[u8]> {
+    queue.stream.as_ref()?.max_age.as_deref()
+}
 
 fn number(number: Option<u64>) -> Option<Value<'static>> {
     Some(Value::Int(i64::try_from(number?).unwrap_or(i64::MAX)))

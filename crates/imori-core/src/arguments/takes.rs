@@ -7,6 +7,7 @@ use super::MILLISECONDS_MAX;
 use crate::limits::SUBJECT_BYTES_MAX;
 use crate::message::Value;
 use crate::name::Name;
+use crate::stream::parse_age;
 
 /// The type and range of an argument's value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,6 +32,8 @@ pub enum Takes {
     Flag,
     /// A text that is not empty.
     Text,
+    /// A number of years, months, days, hours, minutes or seconds, as [`parse_age`] reads it.
+    Age,
     /// Any value: nothing here depends on it.
     Anything,
 }
@@ -40,7 +43,7 @@ pub enum Takes {
 pub enum Taken<'a> {
     /// A value of [`Takes::Milliseconds`] or [`Takes::Whole`].
     Number(i64),
-    /// A value of [`Takes::Name`], [`Takes::Words`] or [`Takes::Text`].
+    /// A value of [`Takes::Name`], [`Takes::Words`], [`Takes::Text`] or [`Takes::Age`].
     Text(&'a [u8]),
     /// A value of [`Takes::Flag`].
     Flag(bool),
@@ -78,6 +81,13 @@ impl Taken<'_> {
         }
     }
 
+    pub(super) fn age(self) -> Option<Duration> {
+        match self {
+            Taken::Text(text) => parse_age(text),
+            _ => None,
+        }
+    }
+
     pub(super) fn milliseconds(self) -> Option<Duration> {
         self.natural().map(Duration::from_millis)
     }
@@ -104,7 +114,9 @@ impl Takes {
             (Takes::Milliseconds { .. } | Takes::Whole { .. }, Value::Uint(number)) => {
                 Some(Taken::Number(i64::try_from(*number).unwrap_or(i64::MAX)))
             }
-            (Takes::Name | Takes::Words(_) | Takes::Text, Value::Text(text)) => Some(Taken::Text(text)),
+            (Takes::Name | Takes::Words(_) | Takes::Text | Takes::Age, Value::Text(text)) => {
+                Some(Taken::Text(text))
+            }
             (Takes::Flag, Value::Bool(flag)) => Some(Taken::Flag(*flag)),
             (Takes::Anything, _) => Some(Taken::Anything),
             _ => None,
@@ -135,6 +147,9 @@ impl Takes {
                 Err(ValueFault::Word(shown(value)))
             }
             (Takes::Text, Taken::Text([]), _) => Err(ValueFault::Word(String::new())),
+            (Takes::Age, Taken::Text(text), _) if parse_age(text).is_none() => {
+                Err(ValueFault::Word(shown(value)))
+            }
             (Takes::Name, Taken::Text(text), _) if text.len() > SUBJECT_BYTES_MAX => {
                 Err(ValueFault::Word(shown(value)))
             }
@@ -217,6 +232,7 @@ impl fmt::Display for Takes {
             Takes::Words(words) => write!(f, "`{}`", words.concat()),
             Takes::Flag => f.write_str("`true` or `false`"),
             Takes::Text => f.write_str("a text that is not empty"),
+            Takes::Age => f.write_str("a number with `Y`, `M`, `D`, `h`, `m` or `s`, such as `7D`"),
             Takes::Anything => f.write_str("anything"),
         }
     }

@@ -13,6 +13,7 @@ use crate::pipeline::is_topic;
 use crate::queue::{ConsumeRefusal, Selection};
 use crate::route::{BindingKey, RouteError};
 use crate::selector::Selector;
+use crate::stream::CursorOptions;
 use crate::world::World;
 
 /// Options of a consumer.
@@ -40,6 +41,8 @@ pub struct ConsumeOptions {
     /// A name by which the client can reclaim the consumer: [`take_over`](super::take_over) ends
     /// the consumer with this name.
     pub name: Option<Name>,
+    /// The part of a stream that the consumer reads. Queues of other kinds have no place for it.
+    pub cursor: CursorOptions,
 }
 
 /// Options of a live subscription.
@@ -75,9 +78,6 @@ pub fn consume<W: World>(
         if !queue.is_open_to(actor.connection) {
             return Err(BrokerError::Locked(queue.name().clone()));
         }
-        if queue.is_stream() {
-            return Err(BrokerError::IsStream(queue.name().clone()));
-        }
         match queue.admit_consumer(options.is_exclusive) {
             Ok(()) => {}
             Err(ConsumeRefusal::Exclusive | ConsumeRefusal::InUse) => {
@@ -107,8 +107,21 @@ pub fn consume<W: World>(
             return Err(BrokerError::NoSession(session));
         };
         let consumer = Reader { connection: actor.connection, id: reader };
-        let ConsumeOptions { selector, drops_unwanted, is_browser, priority, is_exclusive, settles, .. } =
-            options;
+        let ConsumeOptions {
+            selector,
+            drops_unwanted,
+            is_browser,
+            priority,
+            is_exclusive,
+            settles,
+            cursor,
+            ..
+        } = options;
+        if queue.is_stream() {
+            let headers = world.header_readers();
+            queue.add_cursor(consumer, (priority, is_exclusive), (cursor, selector), headers, now);
+            return Ok(reader);
+        }
         if let Some(address) = InboxAddress::from_queue_name(queue.name().as_bytes()) {
             let is_inbox = !settles && selector.is_none() && !is_browser && queue.consumers_len() == 0;
             world.with_outbound(address.owner, |outbound| {

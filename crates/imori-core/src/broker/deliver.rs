@@ -28,7 +28,7 @@ pub(super) fn change_and_deliver<W: World, R>(
             let end = |outbound: &mut Outbound| outbound.end_drain(reader.id, name, is_all);
             world.with_outbound(reader.connection, end).unwrap_or(true)
         });
-        (result, queue.vhost(), FollowUps::of(world, queue, &mut effects, now))
+        (result, queue.vhost(), FollowUps::of(world, (id, queue), &mut effects, now))
     })?;
     if let Some(follow_ups) = follow_ups {
         follow_ups.run(world, id);

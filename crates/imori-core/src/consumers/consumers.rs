@@ -315,6 +315,11 @@ impl Consumers {
         Some(own)
     }
 
+    /// The next consumer in turn behind `after`, whatever messages it wants.
+    pub(crate) fn next_in_turn(&self, after: Option<Turn>) -> Option<(Turn, Reader)> {
+        self.behind(after).find(|(_, reader)| self.may_be_served(*reader))
+    }
+
     /// The next seeker in turn behind `after`.
     pub(crate) fn next_seeker(&self, after: Option<Turn>) -> Option<(Turn, Reader)> {
         let is_seeker =

@@ -95,6 +95,7 @@ fn declare_by<W: World>(
             let (vhost, settings) = (actor.vhost, settings.clone());
             let definition = Definition::Queue { vhost, name, settings };
             queue.make_durable(DurableQueueId(define(world, &definition).0));
+            queue.record_stream(|record| world.append(vec![record]).first);
         }
         let durability = queue.durability();
         let added = add_queue(world, topology, queue);

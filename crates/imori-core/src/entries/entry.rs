@@ -60,6 +60,7 @@ impl Entry {
             failures: self.envelope.failures,
             is_redelivered: self.envelope.is_redelivered,
             is_last: false,
+            is_of_stream: false,
         }
     }
 

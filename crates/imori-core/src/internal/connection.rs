@@ -29,6 +29,7 @@ use crate::name::Name;
 use crate::outbound::{Credit, Encoder, Grant, Numbers};
 use crate::queue::Got;
 use crate::route::{PatternError, RouteError};
+use crate::stream::{CursorOptions, Start};
 use crate::time::Time;
 use crate::turn::{Budget, ClientFacts, Peer};
 use crate::world::World;
@@ -383,6 +384,10 @@ impl<P: Pipe> Connection<P> {
             drops_unwanted: false,
             is_browser: consume.is_browser,
             name: None,
+            cursor: match consume.is_browser {
+                true => CursorOptions { start: Start::First, ..CursorOptions::default() },
+                false => CursorOptions::default(),
+            },
         };
         let answer = Incoming::Answer { command: number, outcome: Ok(Done::Done) };
         let write = self.ticket_of(answer);

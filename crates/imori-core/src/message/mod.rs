@@ -22,4 +22,4 @@ pub use publication::Publication;
 pub use stored::{BODY_SHARED_MIN, Message};
 pub use stream_publish::{Rollup, StreamPublish};
 pub use value::Value;
-pub use view::{AddressParts, HeaderReader, HeaderReaders, MessageView, NoHeaders};
+pub use view::{AddressParts, FILTER_VALUE, HeaderReader, HeaderReaders, MessageView, NoHeaders, OFFSET};

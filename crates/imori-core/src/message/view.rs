@@ -30,6 +30,12 @@ impl<'a> MessageView<'a> {
     }
 }
 
+/// The header with the value by which consumers of a stream choose a message.
+pub const FILTER_VALUE: &[u8] = b"x-stream-filter-value";
+
+/// The header with the offset of a message, which a stream's readers get with each delivery.
+pub const OFFSET: &str = "x-stream-offset";
+
 /// Finds the reader of an origin's header blocks.
 pub type HeaderReaders = fn(OriginId) -> &'static dyn HeaderReader;
 
@@ -50,6 +56,11 @@ pub trait HeaderReader {
             }
         });
         found
+    }
+
+    /// The value by which consumers of a stream choose the message, if its publisher gave it one.
+    fn filter_value<'t>(&self, text: &'t [u8]) -> Option<Value<'t>> {
+        self.header(text, FILTER_VALUE)
     }
 
     /// Whether header values have types. Otherwise a text may stand for a number or a boolean.

@@ -41,6 +41,7 @@ impl Waiting {
             failures: 0,
             is_redelivered: false,
             is_last: false,
+            is_of_stream: false,
         }
     }
 

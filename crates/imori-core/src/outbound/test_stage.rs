@@ -233,6 +233,7 @@ fn delivery<'a>(publication: &'a Publication<'_>, address: &'a AddressView<'a>) 
         failures: 0,
         is_redelivered: false,
         is_last: true,
+        is_of_stream: false,
     }
 }
 

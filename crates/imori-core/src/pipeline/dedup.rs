@@ -2,9 +2,9 @@
 //! streams.
 
 use super::batch::Batch;
-use super::enqueue::offer;
 use super::follow_ups::FollowUps;
 use super::locked::{LockedPlan, LockedQueues};
+use super::offer::offer;
 use super::record::record_effects;
 use super::report::{PublishReport, Reports};
 use crate::confirm::{Confirm, Lsn};
@@ -54,7 +54,7 @@ pub(crate) fn enqueue_locked<W: World>(
         }
         let each = queues
             .iter_mut()
-            .filter_map(|(id, queue)| Some((id, FollowUps::of(world, queue, &mut effects, now)?)));
+            .filter_map(|(id, queue)| Some((id, FollowUps::of(world, (id, queue), &mut effects, now)?)));
         each.collect::<Vec<_>>()
     });
     follow_ups.into_iter().for_each(|(id, follow_ups)| follow_ups.run(world, id));

@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use super::batch::Batch;
 use super::follow_ups::FollowUps;
+use super::offer::offer;
 use super::record::record_effects;
 use super::report::Reports;
 use crate::confirm::{Level, Lsn};
-use crate::delivery::{Delivery, Taken};
-use crate::id::{QueueId, Reader};
+use crate::id::QueueId;
 use crate::message::{AddressView, Deaths, Publication};
 use crate::outbound::SharedHeaders;
 use crate::queue::{Arrival, DeadLetter, Effects, Queue};
@@ -124,7 +124,7 @@ pub(crate) fn enqueue_in<W: World>(
                 Err(_) => report.refused_by = Some(queue.name().clone()),
             });
         }
-        FollowUps::of(world, queue, &mut effects, now)
+        FollowUps::of(world, (id, queue), &mut effects, now)
     });
     if let Some(follow_ups) = follow_ups.flatten() {
         follow_ups.run(world, id);
@@ -148,17 +148,4 @@ fn record_in_stream<W: World>(
     let deaths = deaths.map(|deaths| &**deaths);
     let payload = encode_numbered(&publication.view(), address, deaths, (&[id], &[(id, sequence)]), now);
     world.append(vec![NewRecord::new(RecordKind::Message, payload)]).first
-}
-
-/// Offers a delivery from `queue` to a consumer.
-pub(crate) fn offer<W: World>(
-    world: &W,
-    queue: QueueId,
-    reader: Reader,
-    delivery: &Delivery<'_>,
-    shared: &mut SharedHeaders,
-) -> Taken {
-    world
-        .with_outbound(reader.connection, |outbound| outbound.offer(reader.id, queue, delivery, shared))
-        .unwrap_or(Taken::Gone)
 }

@@ -27,20 +27,25 @@ impl FollowUps {
     #[inline]
     pub(crate) fn of<W: World>(
         world: &W,
-        queue: &mut Queue,
+        (id, queue): (QueueId, &mut Queue),
         effects: &mut Effects,
         now: Time,
     ) -> Option<Box<FollowUps>> {
         if queue.is_at_rest(BYTES_TOLD_STEP) && !effects.have_counts() {
             return None;
         }
-        Some(FollowUps::gather(world, queue, effects, now))
+        Some(FollowUps::gather(world, (id, queue), effects, now))
     }
 
     #[inline(never)]
-    fn gather<W: World>(world: &W, queue: &mut Queue, effects: &mut Effects, now: Time) -> Box<FollowUps> {
+    fn gather<W: World>(
+        world: &W,
+        (id, queue): (QueueId, &mut Queue),
+        effects: &mut Effects,
+        now: Time,
+    ) -> Box<FollowUps> {
         if queue.is_stream() {
-            send_from_stream(world, queue, now, effects);
+            send_from_stream(world, (id, queue), now, effects);
         }
         record_counts(world, effects);
         if let Some(change) = queue.bytes_changed(BYTES_TOLD_STEP) {

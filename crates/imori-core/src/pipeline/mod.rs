@@ -15,6 +15,7 @@ mod dead_letter;
 mod enqueue;
 mod follow_ups;
 mod stream;
+mod offer;
 mod live;
 mod record;
 mod plan;
@@ -25,10 +26,10 @@ mod report;
 pub(crate) use batch::Batch;
 pub(crate) use dead_letter::{Move, publish_dead_letters};
 pub use dedup::{renew_seen, renew_some_seen};
-pub(crate) use enqueue::offer;
 pub(crate) use follow_ups::{FollowUps, give_up, unthrottle};
 pub(crate) use live::{live_receivers, pass, reply, send_live, send_to_own};
 pub(crate) use locked::{LockedPlan, LockedQueues};
+pub(crate) use offer::offer;
 pub(crate) use record::{
     group_bytes, is_scarce, message_record, record_annotations, record_counts, record_effects,
 };

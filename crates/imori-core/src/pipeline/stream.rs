@@ -4,9 +4,11 @@ use std::slice;
 
 use super::batch::Batch;
 use super::live::{live_receivers, send_live};
+use super::offer::offer;
 use super::report::{PublishReport, Reports};
 use super::resolve::{resolve, resolve_own};
-use crate::id::VhostId;
+use crate::delivery::Delivery;
+use crate::id::{QueueId, VhostId};
 use crate::message::{Address, AddressView, MessageView, OriginId, Properties, Publication, TOPIC_EXCHANGE};
 use crate::name::Name;
 use crate::outbound::SharedHeaders;
@@ -29,9 +31,18 @@ pub fn answer<W: World>(world: &W, vhost: VhostId, subject: &[u8], publication: 
 }
 
 /// Sends what a stream can send now. The stream is locked, so that its readers get everything in order.
-pub(crate) fn send_from_stream<W: World>(world: &W, queue: &mut Queue, now: Time, effects: &mut Effects) {
+pub(crate) fn send_from_stream<W: World>(
+    world: &W,
+    (id, queue): (QueueId, &mut Queue),
+    now: Time,
+    effects: &mut Effects,
+) {
     let vhost = queue.vhost();
     queue.send_from_stream(now, &mut Readers { world, vhost, last: None }, effects);
+    let mut offer = |reader, delivery: &Delivery<'_>| {
+        offer(world, id, reader, delivery, &mut SharedHeaders::for_receivers(1))
+    };
+    queue.deliver_from_stream(now, &mut offer);
 }
 
 /// The readers of the subjects of a vhost.
@@ -85,9 +96,16 @@ impl<W: World> Outlet for Readers<'_, W> {
             _ => None,
         };
         // A delivery keeps its subject, an answer has the one that it goes to.
-        let address = match message {
-            StreamMessage::Delivery { entry, .. } => AddressView::new(&entry.envelope().address),
-            _ => AddressView::passing(&own.exchange, subject.as_bytes()),
+        let other = match message {
+            StreamMessage::Delivery { entry, delivery, .. } => {
+                let subject = entry.envelope().address.subject.as_bytes();
+                self.world.stream_forms().subject(delivery.stream, subject)
+            }
+            _ => None,
+        };
+        let address = match (message, &other) {
+            (StreamMessage::Delivery { entry, .. }, None) => AddressView::new(&entry.envelope().address),
+            (_, other) => AddressView::passing(&own.exchange, other.as_deref().unwrap_or(subject.as_bytes())),
         };
         let publication = match (&body, sent_on) {
             (Some(body), _) => Publication::new(&properties, &text, body),

@@ -27,6 +27,16 @@ impl QueueKind {
         }
     }
 
+    /// A queue of this kind, as errors call it.
+    #[must_use]
+    pub fn in_words(self) -> &'static str {
+        match self {
+            QueueKind::Classic => "a classic queue",
+            QueueKind::Quorum => "a quorum queue",
+            QueueKind::Stream => "a stream",
+        }
+    }
+
     /// The default delivery limit of a queue of this kind, as in RabbitMQ 4.
     #[must_use]
     pub fn delivery_limit(self) -> Option<u32> {

@@ -44,6 +44,8 @@ pub struct PolicySettings {
     pub expires: Option<Duration>,
     /// The time after which a message expires.
     pub message_ttl: Option<Duration>,
+    /// The age at which a message leaves a stream.
+    pub max_age: Option<Duration>,
     /// The maximum number of ready messages.
     pub length_max: Option<u64>,
     /// The maximum total size of ready message bodies.

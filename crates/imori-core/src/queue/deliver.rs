@@ -33,6 +33,9 @@ impl Queue {
         offer: &mut impl FnMut(Reader, &Delivery<'_>) -> Taken,
         effects: &mut Effects,
     ) {
+        if self.stream.is_some() {
+            return self.deliver_from_stream(now, offer);
+        }
         self.send_pending_dead_letters(now, effects);
         self.move_due(now, effects);
         self.expire(now, effects);

@@ -101,6 +101,12 @@ pub fn in_effect(declared: &QueueSettings, matched: &Matched) -> (QueueSettings,
     (settings.expires, sources.expires) = matched.lowest(declared.expires, |policy| policy.expires);
     (settings.message_ttl, sources.message_ttl) =
         matched.lowest(declared.message_ttl, |policy| policy.message_ttl);
+    if declared.kind == QueueKind::Stream {
+        let (age, source) = matched.lowest(settings.message_ttl, |policy| policy.max_age);
+        if age != settings.message_ttl {
+            (settings.message_ttl, sources.message_ttl) = (age, source);
+        }
+    }
     (settings.length_max, sources.length_max) =
         matched.lowest(declared.length_max, |policy| policy.length_max);
     (settings.length_bytes_max, sources.length_bytes_max) =

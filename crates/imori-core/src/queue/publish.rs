@@ -74,6 +74,7 @@ impl Queue {
                     failures: 0,
                     is_redelivered: false,
                     is_last: true,
+                    is_of_stream: false,
                 };
                 let taken = offer(reader, &delivery);
                 if matches!(taken, Taken::Settled | Taken::Unsettled) {
@@ -139,15 +140,8 @@ impl Queue {
         effects: &mut Effects,
     ) -> Result<Published, QueueFull> {
         if self.stream.is_some() {
-            let end = self.ready_end;
-            let published = self.append(publication, arrival, effects);
-            if self.consumers.has_seekers()
-                && self.ready_end > end
-                && self.consumers.pass(end, self.ready_end)
-            {
-                self.seek(arrival.now, offer, effects);
-            }
-            return Ok(published);
+            // Its consumers get it once it is at the stream's level.
+            return Ok(self.append(publication, arrival, effects));
         }
         self.move_due(arrival.now, effects);
         if let Some(own) = &self.no_local
@@ -175,6 +169,7 @@ impl Queue {
                 failures: 0,
                 is_redelivered: false,
                 is_last: is_empty,
+                is_of_stream: false,
             };
             let stance = Stance::Fresh((!is_empty).then_some(end));
             if let Some(taken) = self.offer_in_turn(&delivery, stance, offer) {

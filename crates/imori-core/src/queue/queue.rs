@@ -344,6 +344,9 @@ impl Queue {
     pub fn remove_consumer(&mut self, reader: Reader, now: Time) -> bool {
         self.last_used = now;
         let was_consumer = self.consumers.remove(reader);
+        if let Some(stream) = &mut self.stream {
+            stream.cursors.remove(reader);
+        }
         self.renew_features();
         was_consumer && self.settings.is_auto_delete && self.consumers.is_empty()
     }
@@ -378,7 +381,11 @@ impl Queue {
             let is_all = self.ready.is_empty()
                 || self.is_held_up()
                 || !self.consumers.may_be_served(*reader)
-                || self.consumers.has_looked_through(*reader, self.ready_end);
+                || self.consumers.has_looked_through(*reader, self.ready_end)
+                || self
+                    .stream
+                    .as_ref()
+                    .is_some_and(|stream| stream.cursors.is_at(*reader, stream.visible_end));
             !end(*reader, &self.name, is_all)
         });
         self.draining = Some(draining).filter(|draining| !draining.is_empty());

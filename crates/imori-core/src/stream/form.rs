@@ -164,6 +164,10 @@ pub trait StreamForms: Sync + fmt::Debug {
     /// Writes a message.
     fn form(&self, message: &StreamMessage<'_>, readers: HeaderReaders) -> StreamForm;
 
+    /// The subject that a delivery shows for a message of this stream, if it is not the message's own: a message that
+    /// came through another exchange may have one that the protocol cannot express.
+    fn subject(&self, stream: &Name, subject: &[u8]) -> Option<Vec<u8>>;
+
     /// Writes an advisory; also returns the subject that it goes to. `id` is unpredictable.
     fn advisory(&self, advisory: &Advisory<'_>, id: [u8; 16]) -> (Vec<u8>, StreamForm);
 
@@ -182,6 +186,10 @@ impl StreamForms for NoStreamForms {
     fn form(&self, _: &StreamMessage<'_>, _: HeaderReaders) -> StreamForm {
         let properties = Properties::new(crate::message::OriginId::BROKER);
         StreamForm { properties, text: Vec::new(), body: None }
+    }
+
+    fn subject(&self, _: &Name, _: &[u8]) -> Option<Vec<u8>> {
+        None
     }
 
     fn advisory(&self, _: &Advisory<'_>, _: [u8; 16]) -> (Vec<u8>, StreamForm) {

@@ -6,18 +6,23 @@
 mod stream;
 mod form;
 mod consumer;
+mod cursor;
 mod pull;
 mod get;
 mod purge;
 mod settings;
+mod age;
 mod size;
 mod index;
 mod sequences;
 mod subjects;
 mod filter;
 
+pub use age::parse_age;
 pub(crate) use consumer::{Pending, Turn};
 pub use consumer::{Position, Settlement, StreamConsumer};
+pub(crate) use cursor::Cursor;
+pub use cursor::{CursorOptions, ValueFilter};
 pub use filter::Filter;
 pub use form::{
     Advisory, ConsumerDelivery, NoStreamForms, StreamForm, StreamForms, StreamMessage, StreamRefusal,

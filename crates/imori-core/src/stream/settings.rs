@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::age::parse_age;
 use super::filter::Filter;
 use crate::name::Name;
 use crate::time::Time;
@@ -47,6 +48,8 @@ pub struct StreamSettings {
     pub is_silent: bool,
     /// Messages are read by `DIRECT.GET`.
     pub allows_direct: bool,
+    /// The age at which messages leave, as a declaration wrote it. The queue's time to live enforces it.
+    pub max_age: Option<Box<[u8]>>,
     /// The configuration in the form of the protocol that made the stream; empty for others. A store keeps it.
     pub configuration: Box<[u8]>,
 }
@@ -67,6 +70,26 @@ pub enum Start {
     Sequence(u64),
     /// The first one that came at this time or later.
     Time(Time),
+}
+
+impl Start {
+    /// The message at an offset. Offsets count from 0 as in RabbitMQ, sequence numbers from 1.
+    #[must_use]
+    pub fn at_offset(offset: u64) -> Start {
+        Start::Sequence(offset.saturating_add(1))
+    }
+
+    /// Reads a start in one of RabbitMQ's words, or as the age of the first message that is wanted. `None` for any
+    /// other text.
+    #[must_use]
+    pub fn of_word(word: &[u8], now: Time) -> Option<Start> {
+        match word {
+            b"first" => Some(Start::First),
+            b"last" => Some(Start::Last),
+            b"next" => Some(Start::New),
+            age => Some(Start::Time(now.before(parse_age(age)?))),
+        }
+    }
 }
 
 /// The messages that an acknowledgement speaks for.

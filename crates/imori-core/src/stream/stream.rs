@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use super::consumer::StreamConsumer;
+use super::cursor::Cursors;
 use super::form::StreamRefusal;
 use super::get::Get;
 use super::index::Index;
@@ -29,6 +30,8 @@ pub struct Stream {
     /// Numbers that were given to messages that are not in the stream yet.
     reserved: u64,
     pub(crate) consumers: BTreeMap<Name, StreamConsumer>,
+    /// The consumers of connections.
+    pub(crate) cursors: Cursors,
     pub(crate) gets: VecDeque<Get>,
     /// When messages with a time to live of their own go.
     pub(crate) ttls: BTreeSet<(Time, u64)>,
@@ -88,6 +91,7 @@ impl Stream {
             visible_end: first,
             reserved: 0,
             consumers: BTreeMap::new(),
+            cursors: Cursors::default(),
             gets: VecDeque::new(),
             ttls: BTreeSet::new(),
             is_busy: false,

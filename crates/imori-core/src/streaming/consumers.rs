@@ -16,7 +16,7 @@ impl Queue {
     /// Makes a consumer of a stream, in the place of one with its name.
     pub fn add_stream_consumer(&mut self, name: &Name, settings: ConsumerSettings, now: Time) {
         let Some(stream) = &self.stream else { return };
-        let (next, first_ones) = self.starts_at(stream, &settings);
+        let (next, first_ones) = self.starts_at(stream, settings.start, &settings.filter);
         let unread = match first_ones.is_empty() {
             true => stream.index.count_from(&settings.filter, next),
             false => first_ones.len() as u64 + stream.index.count_from(&settings.filter, next),
@@ -103,19 +103,19 @@ impl Queue {
     }
 
     /// The first number that a consumer looks at, and the messages that it delivers before.
-    fn starts_at(&self, stream: &Stream, settings: &ConsumerSettings) -> (u64, VecDeque<u64>) {
+    pub(super) fn starts_at(&self, stream: &Stream, start: Start, filter: &Filter) -> (u64, VecDeque<u64>) {
         let end = self.next_sequence;
         let first = stream.index.first().unwrap_or(end);
         let none = VecDeque::new();
-        match settings.start {
+        match start {
             Start::First => (first, none),
             Start::New => (end, none),
             Start::Sequence(sequence) => (sequence.clamp(first, end), none),
             Start::Last => {
-                let last = stream.index.last_of_each(&settings.filter, u64::MAX).last().copied();
+                let last = stream.index.last_of_each(filter, u64::MAX).last().copied();
                 (last.unwrap_or(end), none)
             }
-            Start::LastOfEachSubject => (end, stream.index.last_of_each(&settings.filter, u64::MAX).into()),
+            Start::LastOfEachSubject => (end, stream.index.last_of_each(filter, u64::MAX).into()),
             Start::Time(time) => (self.first_since(stream, time).unwrap_or(end), none),
         }
     }

@@ -6,6 +6,7 @@
 mod append;
 mod gets;
 mod consumers;
+mod cursors;
 mod consume;
 mod remove;
 mod records;

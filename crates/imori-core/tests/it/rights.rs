@@ -7,6 +7,7 @@ use imori_core::name::Name;
 use imori_core::outbound::{Credit, Numbers, SessionId};
 use imori_core::queue::QueueSettings;
 use imori_core::route::{Arguments, BindingKey, ExchangeKind, Settings, Syntax};
+use imori_core::stream::CursorOptions;
 use imori_core::world::World;
 use imori_testkit::{TestWorld, VHOST};
 
@@ -113,6 +114,7 @@ fn who_has_no_rights_does_nothing() {
         drops_unwanted: false,
         is_browser: false,
         name: None,
+        cursor: CursorOptions::default(),
     };
     let subscribe =
         || SubscribeOptions { session: SessionId(0), label: Box::default(), group: None, selector: None };

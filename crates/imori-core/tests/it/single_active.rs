@@ -5,6 +5,7 @@ use imori_core::delivery::Outcome;
 use imori_core::error::BrokerError;
 use imori_core::outbound::{Credit, Numbers, SessionId};
 use imori_core::queue::QueueSettings;
+use imori_core::stream::CursorOptions;
 use imori_core::world::World;
 use imori_testkit::{Caller, TestWorld};
 
@@ -83,6 +84,7 @@ fn the_successor_is_the_one_of_the_highest_priority_and_of_equals_the_first() {
             drops_unwanted: false,
             is_browser: false,
             name: None,
+            cursor: CursorOptions::default(),
         };
         broker::consume(&world, &client.actor(), queue, b"q", options, |_, _| ()).unwrap()
     };

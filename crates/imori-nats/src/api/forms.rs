@@ -1,7 +1,10 @@
 //! The form of the messages that a stream sends by itself.
 
 use imori_core::entries::Entry;
-use imori_core::message::{HeaderReaders, MessageView, Origins, Properties, Property, Span};
+use imori_core::message::{
+    DEFAULT_EXCHANGE, HeaderReaders, MessageView, Origins, Properties, Property, Span,
+};
+use imori_core::name::Name;
 use imori_core::stream::{
     Advisory, ConsumerDelivery, ConsumerSettings, GetForm, PullEnd, StreamForm, StreamForms, StreamMessage,
     StreamRefusal, StreamSettings,
@@ -10,6 +13,7 @@ use imori_core::time::Time;
 use serde::Serialize;
 
 use super::settings::{consumer_settings, stream_settings};
+use crate::address::{self, is_expressible};
 use crate::codec::headers::{BLOCK_END, VERSION_LINE, push_header};
 use crate::codec::time::Timestamp;
 use crate::delivery::{render, stored_block};
@@ -182,6 +186,14 @@ impl StreamForms for NatsStreams {
             }
             StreamMessage::Acked => self.message(b"", b"", Some(Vec::new())),
             StreamMessage::Answer(body) => self.message(b"", b"", Some(body.to_vec())),
+        }
+    }
+
+    fn subject(&self, stream: &Name, subject: &[u8]) -> Option<Vec<u8>> {
+        match subject {
+            b"" => Some(stream.as_bytes().to_vec()),
+            subject if is_expressible(subject) => None,
+            subject => address::subject(DEFAULT_EXCHANGE, subject),
         }
     }
 

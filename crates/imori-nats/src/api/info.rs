@@ -1,5 +1,8 @@
 //! The state of streams and consumers, as answers report it.
 
+use std::time::Duration;
+
+use imori_core::confirm::Level;
 use imori_core::queue::Queue;
 use imori_core::stream::{Filter, Position, Stream, StreamConsumer};
 use imori_core::time::Time;
@@ -9,7 +12,7 @@ use crate::codec::duration::Nanos;
 use crate::codec::time::Timestamp;
 use crate::jetstream::consumer_config::ConsumerConfig;
 use crate::jetstream::consumer_info::{ConsumerInfo, SequenceInfo};
-use crate::jetstream::stream_config::StreamConfig;
+use crate::jetstream::stream_config::{Storage, StreamConfig};
 use crate::jetstream::stream_info::{StreamInfo, StreamState};
 
 /// Sequence numbers without a message that an answer lists.
@@ -28,7 +31,30 @@ pub(super) struct Details<'a> {
 pub(super) fn config_of(queue: &Queue) -> StreamConfig {
     let configuration = queue.stream().map(|stream| &*stream.settings().configuration);
     let read = configuration.and_then(|configuration| serde_json::from_slice(configuration).ok());
-    read.unwrap_or_else(|| StreamConfig { name: queue.name().to_string(), ..StreamConfig::default() })
+    read.unwrap_or_else(|| declared_config(queue))
+}
+
+/// The configuration of a stream that another protocol has declared: its settings in effect. Its subjects are the
+/// bindings of the queue, which the queue does not know.
+fn declared_config(queue: &Queue) -> StreamConfig {
+    let settings = queue.settings();
+    let limit = |max: Option<u64>| max.map_or(-1, |max| i64::try_from(max).unwrap_or(i64::MAX));
+    let nanos = |span: Option<Duration>| {
+        span.map_or(Nanos::ZERO, |span| Nanos(i64::try_from(span.as_nanos()).unwrap_or(i64::MAX)))
+    };
+    StreamConfig {
+        name: queue.name().to_string(),
+        max_consumers: -1,
+        max_msgs: limit(settings.length_max),
+        max_bytes: limit(settings.length_bytes_max),
+        max_age: nanos(settings.message_ttl),
+        max_msgs_per_subject: -1,
+        max_msg_size: -1,
+        storage: if settings.level == Some(Level::Memory) { Storage::Memory } else { Storage::File },
+        num_replicas: 1,
+        duplicate_window: nanos(settings.dedup_window),
+        ..StreamConfig::default()
+    }
 }
 
 /// The configuration and the state of a stream.

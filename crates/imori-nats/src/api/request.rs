@@ -2,8 +2,10 @@
 
 use imori_core::broker::may_publish;
 use imori_core::error::BrokerError;
+use imori_core::message::TOPIC_EXCHANGE;
 use imori_core::name::Name;
 use imori_core::queue::Queue;
+use imori_core::route::Target;
 use imori_core::world::World;
 
 use super::call::{Call, Failure};
@@ -19,8 +21,9 @@ use crate::jetstream::bodies::{self, StreamsRequest};
 use crate::jetstream::error::ApiError;
 use crate::jetstream::request::{ApiRequest, ConsumerVerb, StreamVerb, SystemVerb};
 use crate::jetstream::stream_config::StreamConfig;
+use crate::jetstream::stream_info::StreamInfo;
 use crate::protocol_error::ProtocolError;
-use crate::subject::do_collide;
+use crate::subject::{do_collide, filter_of_key, is_valid_name};
 
 /// The prefix of the subjects that the broker answers itself.
 pub(crate) const API_PREFIX: &[u8] = b"$JS.";
@@ -130,7 +133,9 @@ impl<W: World> Call<'_, W> {
         let is_stream = |queue: &mut Queue| queue.is_stream();
         let streams =
             queues.into_iter().filter(|(_, id)| self.world.with_queue(*id, is_stream) == Some(true));
-        let mut names: Vec<Name> = streams.map(|(name, _)| name).collect();
+        // Other protocols give streams names that subjects of the API cannot have.
+        let is_named = |name: &Name| std::str::from_utf8(name.as_bytes()).is_ok_and(is_valid_name);
+        let mut names: Vec<Name> = streams.map(|(name, _)| name).filter(is_named).collect();
         names.sort_unstable();
         names
     }
@@ -142,6 +147,34 @@ impl<W: World> Call<'_, W> {
         let config = |queue: &mut Queue| queue.is_stream().then(|| super::info::config_of(queue));
         let configs = ids.into_iter().filter_map(|id| self.world.with_queue(id, config).flatten());
         configs.filter(|config| config.name != own).collect()
+    }
+
+    /// The subjects of a stream that another protocol has declared: its bindings to `amq.topic`.
+    pub(super) fn bound_subjects(&self, stream: &str) -> Vec<String> {
+        let vhost = self.client.vhost;
+        self.world.with_router(|_, table| {
+            let mut subjects = Vec::new();
+            let queue = table.queue(vhost, stream.as_bytes()).map(Target::Queue);
+            let exchange = table.exchange(vhost, TOPIC_EXCHANGE);
+            if let Some((queue, exchange)) = queue.zip(exchange) {
+                exchange.for_each_binding(&mut |binding| {
+                    if *binding.target == queue {
+                        subjects.extend(filter_of_key(binding.key));
+                    }
+                });
+            }
+            subjects
+        })
+    }
+
+    /// The state of a stream, with its subjects.
+    pub(super) fn info_of(&self, stream: &str, details: Details<'_>) -> Result<StreamInfo, Failure> {
+        let now = self.world.now();
+        let mut info = self.look(stream, |queue| stream_info(queue, details, now))?;
+        if info.config.subjects.is_empty() {
+            info.config.subjects = self.bound_subjects(stream);
+        }
+        Ok(info)
     }
 
     fn account_info(&self) {
@@ -176,11 +209,8 @@ impl<W: World> Call<'_, W> {
         let request: StreamsRequest = bodies::optional(self.body)?;
         let names = self.wanted(&request);
         let page = Page::new(names.len(), request.offset, DETAILS_A_PAGE);
-        let now = self.world.now();
         let shown = names.get(page.range()).unwrap_or_default().iter();
-        let info = |name: &Name| {
-            self.look(&name.to_string(), |queue| stream_info(queue, Details::default(), now)).ok()
-        };
+        let info = |name: &Name| self.info_of(&name.to_string(), Details::default()).ok();
         let streams = shown.filter_map(info).collect();
         self.answer(&encode(self.kind, &StreamList { page, streams, ..StreamList::default() }));
         Ok(())
@@ -191,11 +221,13 @@ impl<W: World> Call<'_, W> {
         let mut names = self.streams();
         if !request.subject.is_empty() {
             names.retain(|name| {
-                let has = |queue: &mut Queue| {
-                    let subjects = super::info::config_of(queue).subjects;
-                    subjects.iter().any(|own| do_collide(own, &request.subject))
-                };
-                self.look(&name.to_string(), has).unwrap_or(false)
+                let mut subjects = self
+                    .look(&name.to_string(), |queue| super::info::config_of(queue).subjects)
+                    .unwrap_or_default();
+                if subjects.is_empty() {
+                    subjects = self.bound_subjects(&name.to_string());
+                }
+                subjects.iter().any(|own| do_collide(own, &request.subject))
             });
         }
         names

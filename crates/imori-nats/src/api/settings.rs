@@ -43,6 +43,7 @@ pub(super) fn stream_settings(config: &StreamConfig) -> QueueSettings {
         allows_ttl: config.allow_msg_ttl,
         is_silent: config.no_ack,
         allows_direct: config.allow_direct,
+        max_age: None,
         configuration: to_json(config).into_boxed_slice(),
     };
     QueueSettings {

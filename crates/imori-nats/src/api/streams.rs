@@ -4,8 +4,9 @@ use imori_core::arguments::check_name;
 use imori_core::authorize::Action;
 use imori_core::broker;
 use imori_core::message::TOPIC_EXCHANGE;
+use imori_core::queue::QueueSettings;
 use imori_core::route::{Arguments, BindingKey, Syntax};
-use imori_core::stream::{Filter, StreamPurge};
+use imori_core::stream::{Filter, StreamPurge, parse_age};
 use imori_core::world::World;
 
 use super::call::{Call, Failure, answer_safely};
@@ -75,7 +76,9 @@ pub(super) fn update<W: World>(call: &Call<'_, W>, name: &str) -> Result<(), Fai
     let config = supported(in_context(&others, request.is_pedantic, check)?, &others)?;
     check_stream_update(&old, &config, consumers.iter().map(|(name, config)| (name.as_str(), config)))?;
     let actor = call.client.actor();
-    let (id, _) = broker::change_stream(call.world, &actor, name.as_bytes(), &stream_settings(&config))?;
+    let mut settings = stream_settings(&config);
+    call.look(name, |queue| keep_declaration(&mut settings, queue.declared()))?;
+    let (id, _) = broker::change_stream(call.world, &actor, name.as_bytes(), &settings)?;
     for subject in old.subjects.iter().filter(|subject| !config.subjects.contains(subject)) {
         let key = BindingKey::new(Syntax::Nats, subject.as_bytes());
         broker::unbind_queue(call.world, &actor, TOPIC_EXCHANGE, &key, &Arguments::NONE, id)?;
@@ -93,6 +96,16 @@ pub(super) fn update<W: World>(call: &Call<'_, W>, name: &str) -> Result<(), Fai
     })
 }
 
+/// Keeps the arguments with which another protocol has declared a stream, so that it can declare the stream again.
+fn keep_declaration(settings: &mut QueueSettings, declared: &QueueSettings) {
+    settings.others = declared.others.clone();
+    let age = declared.stream.as_ref().and_then(|stream| stream.max_age.clone());
+    let age = age.filter(|age| parse_age(age) == settings.message_ttl);
+    if let (Some(stream), Some(age)) = (&mut settings.stream, age) {
+        stream.max_age = Some(age);
+    }
+}
+
 /// STREAM.INFO: the configuration and the state of a stream.
 pub(super) fn info<W: World>(call: &Call<'_, W>, name: &str) -> Result<(), Failure> {
     let request: StreamInfoRequest = bodies::optional(call.body)?;
@@ -100,9 +113,8 @@ pub(super) fn info<W: World>(call: &Call<'_, W>, name: &str) -> Result<(), Failu
         "" => None,
         filter => Some(Filter::of(&[filter.as_bytes()]).map_err(|_| ApiError::BAD_REQUEST)?),
     };
-    let now = call.world.now();
     let details = Details { subjects: filter.as_ref(), has_removed: request.deleted_details };
-    let mut info = call.look(name, |queue| stream_info(queue, details, now))?;
+    let mut info = call.info_of(name, details)?;
     if filter.is_none() {
         call.answer(&encode(call.kind, &StreamCreated { info, did_create: false }));
         return Ok(());

@@ -67,6 +67,7 @@ fn encoded(has_headers: bool, origin: OriginId, reply: &str, block: &str, deaths
         failures: 0,
         is_redelivered: false,
         is_last: true,
+        is_of_stream: false,
     };
     let (mut out, mut encoder) = (Vec::new(), encoder(has_headers));
     assert!(encoder.has_form(&delivery));
@@ -184,6 +185,7 @@ fn what_has_no_form_is_known() {
             failures: 0,
             is_redelivered: false,
             is_last: true,
+            is_of_stream: false,
         };
         assert_eq!(encoder.has_form(&delivery), expected, "{}", subject.escape_ascii());
     }
@@ -220,6 +222,7 @@ fn fits(has_headers: bool, origin: OriginId, body_len: usize, deaths: Option<Dea
         failures: 0,
         is_redelivered: false,
         is_last: true,
+        is_of_stream: false,
     };
     DeliveryEncoder::new(has_headers, &settings).has_form(&delivery)
 }

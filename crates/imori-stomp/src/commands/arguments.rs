@@ -132,7 +132,7 @@ fn refused(error: &ArgumentError) -> ProtocolError {
     match &error.fault {
         Fault::Value { fault, .. } if name == "x-queue-type" => {
             let text = format_args!(
-                "unsupported queue type `{fault}`; use `classic` or `quorum`, or leave `x-queue-type` out"
+                "unsupported queue type `{fault}`; use `classic`, `quorum` or `stream`, or leave `x-queue-type` out"
             );
             ProtocolError::last(PRECONDITION_FAILED, text)
         }
@@ -147,15 +147,9 @@ fn refused(error: &ArgumentError) -> ProtocolError {
             );
             ProtocolError::new(PRECONDITION_FAILED, text)
         }
-        Fault::Property(_) => ProtocolError::last(PRECONDITION_FAILED, error),
+        Fault::Property(..) => ProtocolError::last(PRECONDITION_FAILED, error),
         Fault::NotOfKind(kind) => {
-            let text = format_args!("a {} queue does not have `{name}`; leave the header out", kind.name());
-            ProtocolError::last(PRECONDITION_FAILED, text)
-        }
-        Fault::OfStreams => {
-            let text = format_args!(
-                "header `{name}` has no effect here: there are no streams, only queues; leave it out"
-            );
+            let text = format_args!("{} does not have `{name}`; leave the header out", kind.in_words());
             ProtocolError::last(PRECONDITION_FAILED, text)
         }
         Fault::Deduplication | Fault::TooLarge(_) => ProtocolError::new(INVALID_HEADER, error),

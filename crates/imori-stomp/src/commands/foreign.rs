@@ -14,7 +14,8 @@ use crate::codec::error::Excerpt;
 use crate::codec::frame::Headers;
 use crate::codec::number::{parse_bool, parse_u64};
 use crate::commands::arguments::is_argument;
-use crate::protocol_error::{PRECONDITION_FAILED, ProtocolError};
+use crate::commands::stream::OF_STREAMS;
+use crate::protocol_error::ProtocolError;
 
 /// The refused values of a header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,7 +42,7 @@ impl Refused {
 type Foreign = (&'static str, Refused, &'static str);
 
 /// Unsupported headers of SUBSCRIBE.
-const ON_SUBSCRIBE: [Foreign; 11] = [
+const ON_SUBSCRIBE: [Foreign; 5] = [
     ("activemq.retroactive", Refused::True, "a new subscription gets no messages of the past; leave it out"),
     ("activemq.noLocal", Refused::True, NO_LOCAL),
     ("no-local", Refused::True, NO_LOCAL),
@@ -51,16 +52,10 @@ const ON_SUBSCRIBE: [Foreign; 11] = [
         "nothing is dropped for a slow reader, which is cut at `limits.unsent_bytes`; leave it out",
     ),
     ("transformation", Refused::Any, "a body comes as it was sent; leave it out"),
-    ("x-stream-offset", Refused::Any, STREAM),
-    ("x-stream-filter", Refused::Any, STREAM),
-    ("x-stream-match-unfiltered", Refused::Any, STREAM),
-    ("x-stream-filter-size-bytes", Refused::Any, STREAM),
-    ("x-stream-max-segment-size-bytes", Refused::Any, STREAM),
-    ("x-max-age", Refused::Any, STREAM),
 ];
 
 /// Unsupported headers of SEND.
-const ON_SEND: [Foreign; 11] = [
+const ON_SEND: [Foreign; 8] = [
     ("AMQ_SCHEDULED_PERIOD", Refused::NotZero, REPEATED),
     ("AMQ_SCHEDULED_REPEAT", Refused::NotZero, REPEATED),
     ("AMQ_SCHEDULED_CRON", Refused::Any, REPEATED),
@@ -73,19 +68,15 @@ const ON_SEND: [Foreign; 11] = [
     ),
     ("_AMQ_LVQ_NAME", Refused::Any, "a queue keeps all messages, not the last of each name; leave it out"),
     ("_AMQ_GROUP_ID", Refused::Any, "write `JMSXGroupID`"),
-    ("x-stream-filter-size-bytes", Refused::Any, STREAM),
-    ("x-stream-max-segment-size-bytes", Refused::Any, STREAM),
-    ("x-max-age", Refused::Any, STREAM),
 ];
 
 const NO_LOCAL: &str = "a subscription gets what its own connection publishes too; leave it out";
-const STREAM: &str = "there are no streams, only queues, which have no offsets; leave it out";
 const REPEATED: &str = "a message is delivered once; send it again each time, with `x-delay` in milliseconds";
 const AT_A_TIME: &str = "write `x-delay`, the milliseconds from now on";
 
 /// Headers of SUBSCRIBE starting with `x-` or `activemq.` that only tune other brokers or are read
 /// elsewhere.
-const KNOWN: [&str; 17] = [
+const KNOWN: [&str; 16] = [
     "x-queue-name",
     "x-priority",
     "x-dead-letter-strategy",
@@ -95,7 +86,6 @@ const KNOWN: [&str; 17] = [
     "x-queue-master-locator",
     "x-quorum-initial-group-size",
     "x-quorum-target-group-size",
-    "x-initial-cluster-size",
     "x-max-in-memory-length",
     "x-max-in-memory-bytes",
     "activemq.dispatchAsync",
@@ -142,11 +132,7 @@ pub(crate) fn refuse_foreign_on_send(name: &[u8], value: &[u8]) -> Result<(), Pr
 #[cold]
 fn unsupported(name: &str, way_out: &str) -> ProtocolError {
     let text = format_args!("header `{name}` has no effect here: {way_out}");
-    match way_out {
-        // RabbitMQ refuses stream arguments for queues that are not streams.
-        STREAM => ProtocolError::last(PRECONDITION_FAILED, text),
-        _ => ProtocolError::new("Unsupported header", text),
-    }
+    ProtocolError::new("Unsupported header", text)
 }
 
 /// Refuses an Artemis routing type that does not match the destination.
@@ -219,6 +205,7 @@ pub(crate) fn unknown_headers(headers: &Headers<'_>) -> Option<String> {
     let looks_like_one = |name: &[u8]| name.starts_with(b"x-") || name.starts_with(b"activemq.");
     let is_known = |name: &[u8]| {
         is_argument(name)
+            || OF_STREAMS.iter().any(|known| known.as_bytes() == name)
             || KNOWN.iter().any(|known| known.as_bytes() == name)
             || ON_SUBSCRIBE.iter().any(|(known, ..)| known.as_bytes() == name)
     };

@@ -12,4 +12,5 @@ pub(crate) mod repeat;
 pub(crate) mod send;
 mod send_headers;
 pub(crate) mod foreign;
+pub(crate) mod stream;
 mod arguments;

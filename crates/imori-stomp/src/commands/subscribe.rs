@@ -16,6 +16,8 @@ use imori_core::outbound::{Credit, Grant, INBOX_PREFIX};
 use imori_core::queue::QueueSettings;
 use imori_core::route::{Arguments as BindingArguments, BindingKey, Syntax};
 use imori_core::selector::Selector;
+use imori_core::stream::{CursorOptions, Start};
+use imori_core::time::Time;
 use imori_core::world::World;
 
 use crate::address::Destination;
@@ -28,6 +30,7 @@ use crate::codec::version::Version;
 use crate::commands::arguments::{Arguments, check_quorum, flag, number};
 use crate::commands::foreign::{check_kind, refuse_foreign, refuse_foreign_destination};
 use crate::commands::send::{invalid, temp_queue};
+use crate::commands::stream::{cursor_options, no_stream};
 use crate::delivery::{AckSpan, label};
 use crate::limits::{PREFETCH_MAX, SUBJECT_BYTES_MAX};
 use crate::outcome::{FrameOutcome, ReceiptKind};
@@ -43,6 +46,8 @@ struct SubscribeRequest {
     /// `x-queue-name`.
     queue_name: Option<Name>,
     selector: Option<Selector>,
+    /// The part of a stream that is read, if the headers say so.
+    cursor: Option<CursorOptions>,
     /// `browser:true`: shows the messages of the queue without taking them.
     is_browser: bool,
 }
@@ -74,7 +79,7 @@ pub(crate) fn subscribe<'a, W: World>(
     }
     let key = key(client, headers, Command::Subscribe)?;
     admit(client, &key)?;
-    let request = request(client, headers)?;
+    let request = request(client, world.now(), headers)?;
     if request.is_browser && !matches!(destination, Destination::Queue(_) | Destination::AmqQueue(_)) {
         let text = "header `browser` is for queues; subscribe to `/queue/` with a name, or leave it out";
         return Err(ProtocolError::new("Invalid destination", text));
@@ -89,6 +94,7 @@ pub(crate) fn subscribe<'a, W: World>(
         Destination::Topic(pattern) => {
             match exchange_queue(client, world, headers, TOPIC_EXCHANGE, pattern, &request)? {
                 Some(source) => source,
+                None if request.cursor.is_some() => return Err(no_stream(headers)),
                 None => return live(client, world, TOPIC_EXCHANGE, pattern, request, key, receipt),
             }
         }
@@ -96,10 +102,15 @@ pub(crate) fn subscribe<'a, W: World>(
             let pattern = pattern.as_deref().unwrap_or_default();
             match exchange_queue(client, world, headers, exchange, pattern, &request)? {
                 Some(source) => source,
+                None if request.cursor.is_some() => return Err(no_stream(headers)),
                 None => return live(client, world, exchange, pattern, request, key, receipt),
             }
         }
     };
+    let is_stream = || world.with_queue(source.id, |queue| queue.is_stream()) == Some(true);
+    if request.cursor.is_some() && !is_stream() {
+        return Err(no_stream(headers));
+    }
     let durable_queue = source.is_durable_subscription.then(|| source.name.clone());
     let reader = match consume(client, world, &source, &request, receipt) {
         // The queue existed when it was declared, but was deleted with its last consumer since.
@@ -180,7 +191,7 @@ fn admit(client: &Client, key: &SubscriptionKey) -> Result<(), ProtocolError> {
     Ok(())
 }
 
-fn request(client: &Client, headers: &Headers<'_>) -> Result<SubscribeRequest, ProtocolError> {
+fn request(client: &Client, now: Time, headers: &Headers<'_>) -> Result<SubscribeRequest, ProtocolError> {
     refuse_foreign(headers)?;
     let (settles, span) = match headers.raw("ack") {
         None | Some(b"auto") => (false, AckSpan::One),
@@ -236,6 +247,7 @@ fn request(client: &Client, headers: &Headers<'_>) -> Result<SubscribeRequest, P
         arguments,
         queue_name,
         selector: selector(headers)?,
+        cursor: cursor_options(headers, now)?,
         is_browser,
     })
 }
@@ -418,6 +430,10 @@ fn consume<W: World>(
         drops_unwanted: source.is_own,
         is_browser: request.is_browser,
         name: None,
+        cursor: request.cursor.clone().unwrap_or_else(|| match request.is_browser {
+            true => CursorOptions { start: Start::First, ..CursorOptions::default() },
+            false => CursorOptions::default(),
+        }),
     };
     broker::consume(world, &client.actor(), source.id, source.name.as_bytes(), options, |outbound, reader| {
         if let Some(receipt) = receipt {

@@ -15,6 +15,7 @@ use imori_core::message::{Origins, Properties, Publication, TOPIC_EXCHANGE};
 use imori_core::outbound::{Credit, Encoder, EncoderKinds, HeldAnswers, Numbers, Outbound, SessionId};
 use imori_core::queue::QueueSettings;
 use imori_core::route::{BindingKey, Syntax};
+use imori_core::stream::CursorOptions;
 use imori_core::time::Time;
 use imori_core::turn::{Budget, Next, Notice, Peer};
 use imori_core::world::World;
@@ -238,6 +239,7 @@ impl Connection {
                     drops_unwanted: false,
                     is_browser: false,
                     name: None,
+                    cursor: CursorOptions::default(),
                 };
                 // The answer precedes the first delivery.
                 let write = words(session, frame.kind, "");

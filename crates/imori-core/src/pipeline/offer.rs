@@ -1,0 +1,19 @@
+//! Offers messages of queues to their consumers.
+
+use crate::delivery::{Delivery, Taken};
+use crate::id::{QueueId, Reader};
+use crate::outbound::SharedHeaders;
+use crate::world::World;
+
+/// Offers a delivery from `queue` to a consumer.
+pub(crate) fn offer<W: World>(
+    world: &W,
+    queue: QueueId,
+    reader: Reader,
+    delivery: &Delivery<'_>,
+    shared: &mut SharedHeaders,
+) -> Taken {
+    world
+        .with_outbound(reader.connection, |outbound| outbound.offer(reader.id, queue, delivery, shared))
+        .unwrap_or(Taken::Gone)
+}
