@@ -6,6 +6,7 @@
 
 mod run;
 mod check;
+mod streams;
 mod client;
 mod cell;
 mod store;

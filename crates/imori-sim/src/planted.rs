@@ -260,11 +260,49 @@ pub enum Bug {
     OutcomesOneTooFew,
     /// A message in several transfers lacks the content of the later ones.
     PartLost,
+    /// Readers see a message of a stream, and its publisher gets an answer, when its record is appended.
+    StreamAtAppend,
+    /// The same when its record is only written.
+    StreamAtWritten,
+    /// A stream is not told that the journal has progressed.
+    LostStreamProgress,
+    /// The removal of messages from a stream is not recorded.
+    StreamRemovalUnrecorded,
+    /// Recovery ignores removals from streams.
+    StreamRemovalUnread,
+    /// The last number of a removal from a stream is not recorded.
+    StreamPurgeCut,
+    /// An acknowledgement of a stream's message is not recorded.
+    StreamAckUnrecorded,
+    /// Recovery ignores acknowledgements of streams' messages.
+    StreamAckUnread,
+    /// An acknowledgement of a stream's message is recorded for the next one too.
+    StreamAckMisnumbered,
+    /// An acknowledgement is answered and only prolongs the time for one.
+    StreamAckIgnored,
+    /// Consumers of streams are not recorded.
+    ConsumerUnrecorded,
+    /// Recovery ignores the consumers of streams.
+    ConsumerForgotten,
+    /// The deletion of a stream's consumer is not recorded.
+    ConsumerEndUnrecorded,
+    /// The record of a consumer has everything delivered as acknowledged.
+    FloorAheadOfPending,
+    /// Recovery ignores the records of streams' last numbers.
+    StreamMarkUnread,
+    /// Recovery does not read the pages of streams.
+    StreamPagesUnread,
+    /// Recovery cannot read the configurations of streams and consumers.
+    StreamConfigurationLost,
+    /// Ids that are recorded again have lost the number of their message.
+    StreamIdNumberForgotten,
+    /// A timer lets time run a second ahead, so messages of streams expire early.
+    StreamExpiresEarly,
 }
 
 impl Bug {
     /// Every planted bug, with the properties of which at least one has to catch it.
-    pub const ALL: [(Bug, &'static [Property]); 126] = [
+    pub const ALL: [(Bug, &'static [Property]); 145] = [
         (Bug::StaleTable, &[Property::Visibility, Property::Loss]),
         (Bug::LostWake, &[Property::Starvation]),
         (Bug::TwoWriters, &[Property::WireOrder, Property::Framing]),
@@ -394,5 +432,24 @@ impl Bug {
         (Bug::DrainMiscounted, &[Property::Framing]),
         (Bug::OutcomesOneTooFew, &[Property::Framing, Property::Receipts]),
         (Bug::PartLost, &[Property::Framing]),
+        (Bug::StreamAtAppend, &[Property::Durability, Property::Sequence, Property::Loss, Property::Dedup]),
+        (Bug::StreamAtWritten, &[Property::Durability, Property::Sequence, Property::Loss, Property::Dedup]),
+        (Bug::LostStreamProgress, &[Property::Receipts]),
+        (Bug::StreamRemovalUnrecorded, &[Property::Purge, Property::Durability, Property::Retention]),
+        (Bug::StreamRemovalUnread, &[Property::Purge, Property::Retention, Property::Durability]),
+        (Bug::StreamPurgeCut, &[Property::Purge, Property::Retention, Property::Durability]),
+        (Bug::StreamAckUnrecorded, &[Property::Durability, Property::Duplication]),
+        (Bug::StreamAckUnread, &[Property::Duplication]),
+        (Bug::StreamAckMisnumbered, &[Property::Durability, Property::Loss]),
+        (Bug::StreamAckIgnored, &[Property::Durability, Property::Duplication, Property::Purge]),
+        (Bug::ConsumerUnrecorded, &[Property::Durability]),
+        (Bug::ConsumerForgotten, &[Property::Durability]),
+        (Bug::ConsumerEndUnrecorded, &[Property::Durability]),
+        (Bug::FloorAheadOfPending, &[Property::Durability, Property::Loss]),
+        (Bug::StreamMarkUnread, &[Property::Sequence]),
+        (Bug::StreamPagesUnread, &[Property::Durability, Property::Sequence]),
+        (Bug::StreamConfigurationLost, &[Property::Durability, Property::Retention]),
+        (Bug::StreamIdNumberForgotten, &[Property::Dedup]),
+        (Bug::StreamExpiresEarly, &[Property::Durability, Property::Visibility]),
     ];
 }

@@ -78,6 +78,10 @@ pub enum Property {
     Release,
     /// A queue with a single active consumer delivers to one at a time, until that one is gone.
     SingleActive,
+    /// A stream gives each number to one message, across ends of the broker, and leaves none out.
+    Sequence,
+    /// At rest a stream keeps its limits, and has nothing that nobody wants.
+    Retention,
 }
 
 /// A broken property, with the observation that proves it.

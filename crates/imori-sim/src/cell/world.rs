@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use corosensei::Yielder;
+use imori_core::broker::stream_progressed;
 use imori_core::confirm::{Confirm, Level, Lsn, Progress};
 use imori_core::id::{ConnectionId, QueueId};
 use imori_core::login::{Login, Verification};
@@ -29,6 +30,7 @@ use imori_server::{PageRequest, page_request};
 
 use crate::machine::Lock;
 use crate::machine::Status;
+use crate::machine::written_streams;
 use crate::machine::{CellState, PipeWire, Shared, Spoken};
 use crate::machine::{CoroutineContext, Held};
 use crate::planted::Bug;
@@ -132,7 +134,7 @@ impl<'a> CellWorld<'a> {
 
     /// Moves the cell's time ahead under a planted bug.
     pub(crate) fn hasten(&self) {
-        if self.shared.has(Bug::DueEarly) {
+        if self.shared.has(Bug::DueEarly) || self.shared.has(Bug::StreamExpiresEarly) {
             self.now.set(self.now.get().after(Duration::from_secs(1)));
         }
     }
@@ -300,6 +302,7 @@ impl World for CellWorld<'_> {
             records.iter_mut().for_each(|record| record.payload.truncate(bytes_max));
         }
         let records = self.shared.alter_rejections(records);
+        let records = written_streams(self.shared.bug, records);
         if records.is_empty() {
             return Appended { first: Lsn::NONE, through: Lsn::NONE };
         }
@@ -497,6 +500,17 @@ impl World for CellWorld<'_> {
     }
 
     fn await_journal(&self, id: QueueId, confirm: Confirm) {
+        let (progress, appended) = (self.progress(), self.shared.log.borrow().appended());
+        match self.shared.bug {
+            Some(Bug::LostStreamProgress) if self.shared.random.chance(1, 4) => return,
+            Some(Bug::StreamAtAppend) => {
+                stream_progressed(self, id, Progress { written: appended, synced: appended });
+            }
+            Some(Bug::StreamAtWritten) => {
+                stream_progressed(self, id, Progress { synced: progress.written, ..progress });
+            }
+            _ => {}
+        }
         self.state().cell_scratch.note_stream(id, confirm);
     }
 

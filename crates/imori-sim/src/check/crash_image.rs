@@ -8,7 +8,7 @@ use imori_core::delivery::{DedupEntry, RecordRef};
 use imori_core::entries::PagePlace;
 use imori_core::id::DurableQueueId;
 use imori_core::record::{
-    Definition, MessageRecord, Row, Table, decode_counts, decode_dedup_entries, decode_purge, decode_settle,
+    Definition, MessageRecord, Table, decode_counts, decode_dedup_entries, decode_purge, decode_settle,
 };
 use imori_store::disk::sim_disk::{self, SimDisk, State};
 use imori_store::manifest;
@@ -46,8 +46,17 @@ struct Image {
     has_forgotten: bool,
 }
 
-/// Checks the image that this kind of end would leave of `state`.
+/// Checks the queues in the image that this kind of end would leave of `state`.
 pub(crate) fn check_image(shared: &Shared, model: &Model, state: &State, kind: EndKind) {
+    let Some((disk, recovered)) = recover_image(shared, state, kind) else { return };
+    match Image::read(shared, model, disk, &recovered) {
+        Ok(image) => image.check(shared, model, kind),
+        Err(what) => shared.violate(Property::Durability, || format!("after a {kind:?}, {what}")),
+    }
+}
+
+/// The disk that this kind of end would leave of `state`, and the journal on it.
+pub(crate) fn recover_image(shared: &Shared, state: &State, kind: EndKind) -> Option<(SimDisk, Recovered)> {
     let left = match kind {
         EndKind::Kill | EndKind::Clean => state.clone(),
         EndKind::PowerCut => state.crash(&mut sim_disk::Random(shared.random.next())),
@@ -55,15 +64,16 @@ pub(crate) fn check_image(shared: &Shared, model: &Model, state: &State, kind: E
     let disk = SimDisk::new(left);
     let recovered = match recover(&disk, &shared.settings) {
         Ok(recovered) => recovered,
-        Err(error) => return shared.violate(Property::Recovery, || format!("{error}")),
+        Err(error) => {
+            shared.violate(Property::Recovery, || format!("{error}"));
+            return None;
+        }
     };
     if !recovered.report.damaged.is_empty() {
-        return shared.violate(Property::Recovery, || format!("{}", recovered.report));
+        shared.violate(Property::Recovery, || format!("{}", recovered.report));
+        return None;
     }
-    match Image::read(shared, model, disk, &recovered) {
-        Ok(image) => image.check(shared, model, kind),
-        Err(what) => shared.violate(Property::Durability, || format!("after a {kind:?}, {what}")),
-    }
+    Some((disk, recovered))
 }
 
 impl Image {
@@ -449,21 +459,7 @@ fn queues(
     model: &Model,
     recovered: &Recovered,
 ) -> Result<BTreeMap<DurableQueueId, usize>, String> {
-    let definitions = &shared.log.borrow().definitions;
-    let mut rows = definitions.rows.clone();
-    for record in recovered.records.iter().filter(|record| record.kind == RecordType::Definition) {
-        let lsn = Lsn(record.lsn.0);
-        if lsn <= definitions.applied {
-            continue;
-        }
-        let read = Definition::decode(&record.payload);
-        for row in read.map_err(|error| format!("record {lsn:?} cannot be read: {error}"))?.rows(lsn) {
-            match row {
-                Row::Put { table, key, value } => drop(rows.insert((table, key), value)),
-                Row::Gone(gone) => rows.retain(|(table, key), _| !gone.takes(*table, key)),
-            }
-        }
-    }
+    let rows = shared.log.borrow().definitions.with(recovered)?;
     let mut queues = BTreeMap::new();
     for ((table, key), value) in &rows {
         let read = Definition::of_row(*table, key, value);

@@ -5,5 +5,5 @@ mod sessions;
 mod crash_image;
 
 pub(crate) use checker::{check_end, check_rest, expected_charge};
-pub(crate) use crash_image::check_image;
+pub(crate) use crash_image::{check_image, recover_image};
 pub(crate) use sessions::check_apart;

@@ -5,6 +5,8 @@ use std::collections::{BTreeMap, VecDeque};
 
 use imori_core::confirm::Lsn;
 use imori_core::record::{Definition, Row, Table};
+use imori_store::records::RecordType;
+use imori_store::recovery::Recovered;
 
 /// The rows, and the definitions that are not applied yet.
 #[derive(Debug, Default, Clone)]
@@ -44,6 +46,25 @@ impl Definitions {
     /// The lowest number that is not applied yet.
     pub(crate) fn first_waiting(&self) -> Option<Lsn> {
         self.waiting.front().map(|(lsn, _)| *lsn)
+    }
+
+    /// The rows, with the definitions that only the journal has.
+    pub(crate) fn with(&self, recovered: &Recovered) -> Result<BTreeMap<(Table, Vec<u8>), Vec<u8>>, String> {
+        let mut rows = self.rows.clone();
+        for record in recovered.records.iter().filter(|record| record.kind == RecordType::Definition) {
+            let lsn = Lsn(record.lsn.0);
+            if lsn <= self.applied {
+                continue;
+            }
+            let read = Definition::decode(&record.payload);
+            for row in read.map_err(|error| format!("record {lsn:?} cannot be read: {error}"))?.rows(lsn) {
+                match row {
+                    Row::Put { table, key, value } => drop(rows.insert((table, key), value)),
+                    Row::Gone(gone) => rows.retain(|(table, key), _| !gone.takes(*table, key)),
+                }
+            }
+        }
+        Ok(rows)
     }
 
     /// The definitions that the next process finds; those not applied are in the journal.

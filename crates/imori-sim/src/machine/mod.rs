@@ -8,6 +8,7 @@ mod network;
 mod command_pipe;
 mod wire_bugs;
 mod amqp10_bugs;
+mod stream_bugs;
 mod slots;
 mod lock;
 
@@ -17,5 +18,6 @@ pub(crate) use idle_task::{Served, Task, Waits};
 pub(crate) use lock::Lock;
 pub(crate) use network::{Spoken, Write};
 pub(crate) use shared::{CHANNELS_MAX, CellState, PARKED_BYTES_MAX, PipeWire, Shared};
+pub(crate) use stream_bugs::{is_unread, written_streams};
 pub(crate) use waits::{STORE_THREADS, Status, Wait};
 pub(crate) use wire_bugs::{read_instead, written_instead};

@@ -17,6 +17,12 @@ pub(crate) fn read_instead(bug: Option<Bug>, bytes: &[u8]) -> Option<Vec<u8>> {
         let (before, rest) = bytes.split_at(at);
         return Some([before, rest.get(HEADER.len()..).unwrap_or_default()].concat());
     }
+    if bug == Some(Bug::StreamAckIgnored) {
+        const ACK: &[u8] = b"\r\n+ACK\r\n";
+        let at = bytes.windows(ACK.len()).position(|part| part == ACK)?;
+        let (before, rest) = bytes.split_at(at);
+        return Some([before, b"\r\n+WPI\r\n", rest.get(ACK.len()..).unwrap_or_default()].concat());
+    }
     if bug == Some(Bug::PrefetchForgotten) {
         return without_prefetch(bytes);
     }

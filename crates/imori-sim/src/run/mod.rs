@@ -1,6 +1,7 @@
 //! A run: its setup from the seed, its scheduler, and how the broker ends and restarts meanwhile.
 
 mod run;
+mod streams;
 mod restarts;
 mod scheduler;
 mod disk_full;

@@ -123,6 +123,7 @@ impl Simulation {
 
     /// Starts another broker from what the last one left on the disk.
     fn go_on(&mut self, kind: EndKind) -> Option<()> {
+        let has_streams = !self.workload.streams.is_empty();
         self.coroutines.clear();
         self.shared.note_end_with_pending();
         self.read_last_bytes();
@@ -136,19 +137,23 @@ impl Simulation {
         }
         for pipe in 0..shared.network.len() {
             let is_there = !shared.network.pipe(pipe).is_over;
-            if is_there {
+            if is_there && !has_streams {
                 read_last_bytes(&mut self.clients, shared, &mut self.model, pipe);
+            } else if is_there {
+                let of_pipe = self.stream_clients.iter_mut().filter(|client| client.pipe == pipe);
+                of_pipe.for_each(|client| client.receive_last(shared, &mut self.ledger));
             }
             let mut pipe = shared.network.pipe(pipe);
             (pipe.is_ending, pipe.is_over, pipe.is_reset) = (true, true, true);
         }
-        if self.workload.delays.is_some() || self.workload.repeats.is_some() {
+        if self.workload.delays.is_some() || self.workload.repeats.is_some() || has_streams {
             let away = Duration::from_millis(*shared.random.pick(&[0, 0, 5, 50, 3_000]));
             shared.clock.set(shared.clock.get().after(away));
         }
         let back = shared.clock.get();
         let (store, found, kind) = self.reopen(&state, kind)?;
         self.model.crash(Crash { at, kind, back, was_clean: found.was_clean });
+        self.ledger.broker_ended(at);
         let shared = Rc::get_mut(&mut self.shared).expect("nobody else keeps it");
         let mut next = shared.next_life(&self.workload, store);
         let restored = restore(&mut next, found);
@@ -172,6 +177,7 @@ impl Simulation {
             *actions.entry(client.connection.pipe).or_default() += std::mem::take(&mut client.actions_left);
         }
         actions.into_values().filter(|actions| *actions > 0).for_each(|actions| self.connect(actions));
+        self.reconnect_stream_clients();
         if self.shared.is_violated() { None } else { Some(()) }
     }
 

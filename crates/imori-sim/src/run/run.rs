@@ -50,6 +50,9 @@ impl Simulation {
     }
 
     fn run_phases(&mut self) -> Option<()> {
+        if !self.workload.streams.is_empty() {
+            return self.run_streams();
+        }
         self.prepare()?;
         for _ in 0..self.workload.clients {
             let actions = self.workload.actions_each;

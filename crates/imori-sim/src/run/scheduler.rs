@@ -8,12 +8,13 @@ use imori_store::disk::sim_disk::State;
 
 use super::simulation::Simulation;
 use crate::broker_end::EndKind;
-use crate::check::{check_apart, check_image, check_rest};
+use crate::check::{check_apart, check_image, check_rest, recover_image};
 use crate::client::{read_last_bytes, receive};
 use crate::journal::Step;
 use crate::machine::Status;
 use crate::planted::Bug;
 use crate::property::Property;
+use crate::streams::{check_stream_image, check_streams_at_rest};
 
 /// The number of decisions after which a run counts as never at rest.
 const STEPS_MAX: u64 = 300_000;
@@ -42,6 +43,7 @@ impl Simulation {
         let shared = Rc::clone(&self.shared);
         if !shared.is_violated() {
             check_rest(&shared, &mut self.model, &self.clients);
+            check_streams_at_rest(&shared, &mut self.ledger, &self.stream_clients);
         }
         if self.clients.iter().all(|client| client.is_ended() || client.connection.is_reading.get()) {
             shared.rests.borrow_mut().push(shared.step.get());
@@ -64,8 +66,11 @@ impl Simulation {
             ready.retain(|id| *id != self.held_up.0);
         }
         let now = shared.clock.get();
-        let clients: Vec<usize> =
+        let mut clients: Vec<usize> =
             (0..self.clients.len()).filter(|index| self.wants_turn(*index, now)).collect();
+        let streams = self.stream_clients.iter().enumerate();
+        let waiting = streams.filter(|(_, client)| self.stream_client_wants_turn(client, now));
+        clients.extend(waiting.map(|(index, _)| self.clients.len() + index));
         if shared.random.chance(1, 256) {
             self.held_up =
                 (shared.random.below(self.coroutines.len()), step + shared.random.below(400) as u64);
@@ -103,7 +108,11 @@ impl Simulation {
             return !steps.is_empty() || self.let_time_pass();
         }
         let index = *shared.random.pick(&clients);
-        self.client_turn(index);
+        self.active_at = now;
+        match index.checked_sub(self.clients.len()) {
+            None => self.client_turn(index),
+            Some(of_streams) => self.stream_client_turn(of_streams),
+        }
         true
     }
 
@@ -163,8 +172,17 @@ impl Simulation {
         ] {
             if is_looked_at {
                 shared.points.set(shared.points.get() + 1);
-                check_image(shared, &self.model, state, kind);
+                match self.workload.streams.is_empty() {
+                    true => check_image(shared, &self.model, state, kind),
+                    false => self.look_at_streams(state, kind),
+                }
             }
+        }
+    }
+
+    fn look_at_streams(&self, state: &State, kind: EndKind) {
+        if let Some((disk, recovered)) = recover_image(&self.shared, state, kind) {
+            check_stream_image(&self.shared, &self.ledger, (disk, &recovered), kind);
         }
     }
 
@@ -261,8 +279,10 @@ impl Simulation {
     pub(crate) fn read_last_bytes(&mut self) {
         for pipe in self.shared.let_go.take() {
             let has_last_bytes = self.shared.network.pipe(pipe).has_last_bytes;
-            if has_last_bytes {
+            if has_last_bytes && self.workload.streams.is_empty() {
                 read_last_bytes(&mut self.clients, &self.shared, &mut self.model, pipe);
+            } else if has_last_bytes {
+                self.read_last_of_streams(pipe);
             }
         }
     }
@@ -283,9 +303,15 @@ impl Simulation {
             tasks.iter().filter_map(|task| task.deadline()).chain(timer).min()
         });
         let acting = self.clients.iter().filter(|client| !client.is_silent() && client.actions_left > 0);
-        let next = timers.chain(acting.map(|client| client.next_at)).chain(look).filter(|at| *at > now).min();
+        let acting = acting.map(|client| client.next_at);
+        let of_streams =
+            self.stream_clients.iter().filter(|client| !client.is_gone && client.actions_left > 0);
+        let acting = acting.chain(of_streams.map(|client| client.next_at));
+        let next = timers.chain(acting).chain(look).filter(|at| *at > now).min();
+        // A consumer of a stream looks for its reader again and again.
+        let since = if self.workload.streams.is_empty() { now } else { self.active_at };
         match next {
-            Some(at) if at <= now.after(self.patience) => {
+            Some(at) if at <= since.after(self.patience) => {
                 shared.trace.note(&[at.0], || format!("-- it is {} us", at.0));
                 shared.clock.set(at);
                 if look == Some(at) {

@@ -23,6 +23,7 @@ use crate::model::Model;
 use crate::planted::Bug;
 use crate::random::Random;
 use crate::store::StoreThread;
+use crate::streams::{Ledger, StreamClient};
 use crate::trace::{Trace, TraceReader};
 use crate::workload::Workload;
 
@@ -43,6 +44,11 @@ pub(crate) struct Simulation {
     pub(crate) clients: Vec<Client>,
     pub(crate) model: Model,
     pub(crate) workload: Workload,
+    /// The clients of a run of streams, and their knowledge.
+    pub(crate) stream_clients: Vec<StreamClient>,
+    pub(crate) ledger: Ledger,
+    /// When a client was last heard or did something.
+    pub(crate) active_at: Time,
     /// A thread that is held up, and until which step, so that others get far ahead of it.
     pub(crate) held_up: (usize, u64),
     /// The time without an event after which the run counts as at rest.
@@ -73,7 +79,9 @@ pub(crate) struct DiskFull {
 impl Simulation {
     pub(crate) fn new(seed: u64, bug: Option<Bug>, trace: Option<TraceReader>) -> Simulation {
         let random = Random::new(seed);
-        let workload = Workload::new(&random).with_protocols(&Random::new(!seed));
+        let workload = Workload::new(&random)
+            .with_protocols(&Random::new(!seed))
+            .with_streams(&Random::new(seed.swap_bytes()));
         let settings = Store::journal_settings(workload.file_blocks);
         let device = Device::new(SimDisk::default(), bug);
         let opened = Store::open(device, 0, workload.file_blocks, Definitions::default(), bug);
@@ -82,6 +90,7 @@ impl Simulation {
         let coroutines = coroutines(&shared);
         let mut model = Model::default();
         model.queues.clone_from(&workload.queues);
+        let ledger = Ledger::new(&workload.streams);
         let crashes_left = workload.crashes;
         let (clients, held_up) = (Vec::new(), (0, 0));
         let patience = if workload.long_waits() { LONG_REST } else { REST };
@@ -92,6 +101,9 @@ impl Simulation {
             clients,
             model,
             workload,
+            stream_clients: Vec::new(),
+            ledger,
+            active_at: Time::default(),
             held_up,
             patience,
             may_be_unmarked,
@@ -209,7 +221,7 @@ impl Simulation {
     }
 
     /// Opens a transport to a random cell.
-    fn open(&self, spoken: impl Into<Spoken>) -> Rc<Connection> {
+    pub(super) fn open(&self, spoken: impl Into<Spoken>) -> Rc<Connection> {
         let shared = &self.shared;
         let pipe = shared.network.open(self.workload.window, spoken);
         let cell = shared.random.below(shared.cells.len());

@@ -21,7 +21,7 @@ use imori_store::segment::{Durability, NewPage, Page, PageError, PageFacts, Page
 
 use super::pending_dead_letters::without_rejections;
 use super::thread::StoreThread;
-use crate::machine::Wait;
+use crate::machine::{Wait, written_streams};
 use crate::planted::Bug;
 
 impl CheckpointHost for StoreThread<'_> {
@@ -96,6 +96,7 @@ impl CheckpointHost for StoreThread<'_> {
         if self.shared.has(Bug::RejectionUncounted) {
             records = records.into_iter().flat_map(|record| without_rejections(record).0).collect();
         }
+        let records = written_streams(self.shared.bug, records);
         if records.is_empty() {
             return self.shared.log.borrow().last();
         }

@@ -20,7 +20,7 @@ use imori_store::segment::PageRef;
 
 use super::pending_dead_letters::unread_rejections;
 use crate::journal::{DeviceFile, Found};
-use crate::machine::Shared;
+use crate::machine::{Shared, is_unread};
 use crate::planted::Bug;
 
 /// Gives a new broker the queues of its store; returns the queues to wake.
@@ -31,7 +31,9 @@ pub(crate) fn restore(shared: &mut Shared, found: Found) -> Result<Vec<Awakening
     let was_clean = was_clean || shared.has(Bug::MarkForgotten);
     let gauge = shared.memory.gauge().clone();
     let mut restore = Restore::new(gauge, shared.clock.get(), was_clean).leaving(shared.paging.leaving);
-    restore = restore.with_forms(stream_forms());
+    if !shared.has(Bug::StreamConfigurationLost) {
+        restore = restore.with_forms(stream_forms());
+    }
     let log = shared.log.get_mut();
     if shared.bug != Some(Bug::DefinitionsForgotten) {
         for ((table, key), value) in &log.definitions.rows {
@@ -65,7 +67,9 @@ pub(crate) fn restore(shared: &mut Shared, found: Found) -> Result<Vec<Awakening
         of(RecordType::Settle).try_for_each(|(_, payload)| restore.settle(payload))?;
     }
     of(RecordType::Purge).try_for_each(|(_, payload)| restore.purge(payload))?;
-    of(RecordType::Stream).try_for_each(|(lsn, payload)| restore.stream(lsn, payload))?;
+    of(RecordType::Stream)
+        .filter(|(_, payload)| !is_unread(shared.bug, payload))
+        .try_for_each(|(lsn, payload)| restore.stream(lsn, payload))?;
     of(RecordType::Annotations).try_for_each(|(_, payload)| restore.annotations(payload))?;
     of(RecordType::Count).try_for_each(|(_, payload)| match shared.has(Bug::RejectionUnread) {
         true => restore.count(&unread_rejections(payload)?),
@@ -74,7 +78,8 @@ pub(crate) fn restore(shared: &mut Shared, found: Found) -> Result<Vec<Awakening
     if !shared.has(Bug::DedupUnread) {
         of(RecordType::Seen).try_for_each(|(lsn, payload)| {
             let now = shared.has(Bug::DedupAnew).then(|| shared.clock.get());
-            restore.seen(lsn, &seen_at(payload, now)?)
+            let has_numbers = !shared.has(Bug::StreamIdNumberForgotten);
+            restore.seen(lsn, &seen_at(payload, now, has_numbers)?)
         })?;
     }
     if !shared.has(Bug::DelayedPagesBeforeSettles) {
@@ -117,7 +122,7 @@ pub(crate) fn restore(shared: &mut Shared, found: Found) -> Result<Vec<Awakening
 
 /// Reads pages of delayed messages as a whole.
 fn read_delayed(shared: &Shared, restore: &mut Restore) -> Result<(), RecordError> {
-    if shared.has(Bug::DelayedPagesUnread) {
+    if shared.has(Bug::DelayedPagesUnread) || shared.has(Bug::StreamPagesUnread) {
         return Ok(());
     }
     for place in restore.delayed_pages() {
@@ -149,12 +154,13 @@ fn is_settled(settled: &BTreeSet<RecordRef>, lsn: Lsn, payload: &[u8]) -> Result
     Ok(queues.iter().all(|queue| settled.contains(&RecordRef { queue: *queue, lsn })))
 }
 
-/// The record of ids, with another time if a planted bug sets one.
-fn seen_at(payload: &[u8], at: Option<Time>) -> Result<Vec<u8>, RecordError> {
+/// The record of ids, with another time or without numbers if a planted bug says so.
+fn seen_at(payload: &[u8], at: Option<Time>, has_numbers: bool) -> Result<Vec<u8>, RecordError> {
     let (mut all, mut of) = (Vec::new(), None);
     decode_dedup_entries(payload, &mut |queue, seen| {
         of = Some(queue);
-        all.push(DedupEntry { time: at.unwrap_or(seen.time), ..seen });
+        let sequence = if has_numbers { seen.sequence } else { 0 };
+        all.push(DedupEntry { time: at.unwrap_or(seen.time), sequence, ..seen });
     })?;
     Ok(of.map_or_else(|| payload.to_vec(), |queue| encode_dedup_entries(queue, &all)))
 }

@@ -7,6 +7,7 @@ use imori_core::restore::Leaving;
 use super::action::{Action, Flavour, weights};
 use super::queue_spec::{QueueSpec, queues};
 use super::special_messages::{Delays, Repeats};
+use super::stream_spec::StreamSpec;
 use crate::random::Random;
 
 /// The settings that a seed decides before a run.
@@ -69,6 +70,8 @@ pub(crate) struct Workload {
     pub(crate) inside_share: usize,
     /// Clients among eight that have channels.
     pub(crate) channel_share: usize,
+    /// The streams of a run whose clients use streams alone; empty for other runs.
+    pub(crate) streams: Vec<StreamSpec>,
 }
 
 /// Limits on the parts of queues in memory and in the journal.
@@ -139,6 +142,42 @@ impl Workload {
         let workload = if inside_share > 0 { workload.with_one_active(random) } else { workload };
         let channel_share = if random.chance(1, 4) { *random.pick(&[2, 4, 7]) } else { 0 };
         Workload { channel_share, ..workload }
+    }
+
+    /// Makes some runs ones of streams. Draws from its own randomness, so other runs do not change.
+    pub(crate) fn with_streams(self, random: &Random) -> Workload {
+        if !random.chance(1, 6) {
+            return self;
+        }
+        let streams = (0..random.between(1, 3)).map(|number| StreamSpec::new(random, number)).collect();
+        let feed_bytes = *random.pick(&[1_000, 4_000, 100_000]);
+        let share_bytes = *random.pick(&[1_500, 3_000, 8_000, usize::MAX]);
+        Workload {
+            streams,
+            clients: random.between(2, 4),
+            actions_each: random.between(10, 40),
+            queues: Vec::new(),
+            window: *random.pick(&[1_000, 4_000, 64_000]),
+            feed_bytes,
+            unsent_bytes_max: feed_bytes + random.pick(&[12_000, 1_000_000]),
+            mark_bytes: None,
+            body_bytes_max: *random.pick(&[24, 200, 600]),
+            has_expirations: false,
+            delays: None,
+            repeats: None,
+            persistent_share: 8,
+            crashes: random.below(4),
+            crash_every: *random.pick(&[200, 600, 2_000]),
+            has_disk_trouble: random.chance(1, 4),
+            file_blocks: *random.pick(&[12, 16, 40]),
+            rejects: false,
+            burst_max: *random.pick(&[1, 4, 10]),
+            paging: Paging { share_bytes, ..self.paging },
+            nats_share: 0,
+            inside_share: 0,
+            channel_share: 0,
+            ..self
+        }
     }
 
     /// Gives some queues a single active consumer.
@@ -263,6 +302,7 @@ impl Workload {
             inside_share: 0,
             channel_share: 0,
             nats_share: 0,
+            streams: Vec::new(),
         };
         if flavour == Flavour::Backlog {
             return workload.with_long_queues(random);
