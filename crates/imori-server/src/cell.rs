@@ -29,7 +29,7 @@ use imori_core::queue::Queue;
 use imori_core::quota::QuotaReached;
 use imori_core::record::{Appended, NewRecord};
 use imori_core::route::{Router, Table};
-use imori_core::stream::StreamForms;
+use imori_core::stream::{LateAnswer, StreamForms};
 use imori_core::time::Time;
 use imori_core::topology::Topology;
 use imori_core::world::Access;
@@ -489,6 +489,10 @@ impl World for Cell {
 
     fn await_journal(&self, id: QueueId, confirm: Confirm) {
         self.cell_scratch.note_stream(id, confirm);
+    }
+
+    fn answer_late(&self, confirm: Confirm, answer: LateAnswer) {
+        self.cell_scratch.note_late_answer(confirm, answer);
     }
 
     fn stream_forms(&self) -> &'static dyn StreamForms {

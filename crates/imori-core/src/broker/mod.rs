@@ -54,7 +54,7 @@ pub use relocate::{Waiting, relocate};
 pub use settle::{SettleReport, annotate, grant, grant_frames, settle, visit_annotations};
 pub use steps::{Annotations, MergeAnnotations, Step};
 pub use streams::{
-    confirm_stream, delete_stream_consumer, put_stream_consumer, request_from_stream, settle_stream,
-    stream_progressed, with_stream,
+    confirm_stream, confirm_stream_of_all, delete_stream, delete_stream_consumer, put_stream_consumer,
+    request_from_stream, send_late_answer, settle_stream, stream_progressed, with_stream,
 };
 pub use throttle::{must_wait_to_commit, must_wait_to_publish};

@@ -3,13 +3,13 @@
 use super::deliver::change_and_deliver;
 use crate::authorize::{Action, Actor, Object};
 use crate::confirm::{Confirm, Level, Progress};
-use crate::definitions::find_queue;
+use crate::definitions::{DeleteOptions, delete_queue_if, find_queue};
 use crate::error::BrokerError;
 use crate::id::QueueId;
 use crate::name::Name;
 use crate::pipeline::Readers;
 use crate::queue::{Effects, Queue};
-use crate::stream::{ConsumerSettings, PullEnd, PullRequest, Settlement, StreamMessage};
+use crate::stream::{ConsumerSettings, LateAnswer, PullEnd, PullRequest, Settlement, StreamMessage};
 use crate::streaming::Outlet as _;
 use crate::world::World;
 
@@ -35,6 +35,12 @@ pub fn with_stream<W: World, R>(
 pub fn confirm_stream<W: World>(world: &W, queue: &Queue) -> Confirm {
     let level = queue.durability().map_or(Level::Memory, |durability| durability.level);
     world.confirm_own(level)
+}
+
+/// A confirm after which everything that any cell has recorded survives a crash as well as the stream does.
+pub fn confirm_stream_of_all<W: World>(world: &W, queue: &Queue) -> Confirm {
+    let level = queue.durability().map_or(Level::Memory, |durability| durability.level);
+    world.confirm_all(level)
 }
 
 /// Makes a consumer of a stream, or gives it these settings. Returns the confirm after which it survives a crash.
@@ -138,6 +144,30 @@ pub fn request_from_stream<W: World>(
 /// Called when the journal has progressed so far that messages of a stream may have reached its level.
 pub fn stream_progressed<W: World>(world: &W, id: QueueId, progress: Progress) {
     change_and_deliver(world, id, |queue, _| queue.stream_progressed(progress));
+}
+
+/// Deletes a stream. The answer leaves once the deletion survives a crash.
+///
+/// # Errors
+/// As [`delete_queue`](crate::broker::delete_queue).
+pub fn delete_stream<W: World>(
+    world: &W,
+    actor: &Actor<'_>,
+    name: &[u8],
+    answer: Option<LateAnswer>,
+) -> Result<(), BrokerError> {
+    let deleted = delete_queue_if(world, actor, name, DeleteOptions::default(), |_| ())?;
+    match answer {
+        Some(answer) if deleted.confirm.is_reached(Progress::default()) => send_late_answer(world, &answer),
+        Some(answer) => world.answer_late(deleted.confirm, answer),
+        None => {}
+    }
+    Ok(())
+}
+
+/// Sends an answer that waited for the journal.
+pub fn send_late_answer<W: World>(world: &W, answer: &LateAnswer) {
+    Readers::of(world, answer.vhost).send(&answer.to, &StreamMessage::Answer(&answer.form));
 }
 
 /// Deletes the consumers of a stream that had no interest for too long.

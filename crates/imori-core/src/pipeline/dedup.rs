@@ -7,7 +7,7 @@ use super::locked::{LockedPlan, LockedQueues};
 use super::offer::offer;
 use super::record::record_effects;
 use super::report::{PublishReport, Reports};
-use crate::confirm::{Confirm, Lsn};
+use crate::confirm::{Confirm, Level, Lsn};
 use crate::id::QueueId;
 use crate::limits::SEEN_BYTES_MAX;
 use crate::message::{Property, Publication};
@@ -75,7 +75,8 @@ fn enqueue_one<W: World>(
     answer_duplicates(queues, route, &plan, publication);
     plan.takers.retain(|id| {
         let Some(queue) = queues.find(*id) else { return false };
-        let admits = match queue.is_stream() && queue.durability().is_some() && world.room().is_alarmed() {
+        let is_on_disk = queue.durability().is_some_and(|durability| durability.level > Level::Memory);
+        let admits = match queue.is_stream() && is_on_disk && world.room().is_alarmed() {
             true => Err(StreamRefusal::DiskFull),
             false => queue.stream_admits(publication, arrival.address.subject()),
         };

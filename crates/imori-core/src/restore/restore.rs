@@ -278,6 +278,9 @@ impl Restore {
         let state = self.streams.entry(record.queue()).or_default();
         match record {
             StreamRecord::Removed(_, removed) => {
+                // The number of a removed message is not given again, even if it was the last one.
+                let last = removed.iter().map(|(_, last)| last.saturating_add(1)).max().unwrap_or(0);
+                state.found.next = state.found.next.max(last);
                 state.removed.extend(removed.into_iter().flat_map(|(first, last)| first..=last));
             }
             StreamRecord::Mark(_, next, created) => {

@@ -4,6 +4,7 @@
 //! the index of their subjects, the consumers, and the requests of readers. All of it is plain data.
 
 mod stream;
+mod late_answer;
 mod form;
 mod consumer;
 mod cursor;
@@ -29,6 +30,7 @@ pub use form::{
 };
 pub use get::{Get, GetForm, MessageQuery};
 pub use index::Index;
+pub use late_answer::LateAnswer;
 pub use pull::{PullEnd, PullRequest};
 pub use purge::StreamPurge;
 pub use settings::{AckPolicy, ConsumerSettings, Push, Retention, Start, StreamSettings};

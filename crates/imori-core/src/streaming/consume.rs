@@ -131,6 +131,7 @@ impl Queue {
             }
             let Some(turn) = consumer.turn() else { return Progress::Idle };
             let sequence = match turn {
+                Turn::Chosen(sequence) if sequence >= stream.visible_end => return Progress::AtEnd,
                 Turn::Again(sequence) | Turn::Chosen(sequence) => sequence,
                 Turn::From(next) => match stream.index.next(&consumer.settings.filter, next) {
                     Some(sequence) if sequence < stream.visible_end => sequence,

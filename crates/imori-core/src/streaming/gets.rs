@@ -27,13 +27,14 @@ impl Queue {
         let stream = self.stream.as_ref()?;
         let since = since.and_then(|time| self.first_since(stream, time));
         let mut all = stream.index.sequences_of(filter);
-        all.retain(|sequence| *sequence >= since.unwrap_or(from));
+        all.retain(|sequence| (since.unwrap_or(from)..stream.visible_end).contains(sequence));
         self.batch_of(reply, all, self.last_sequence(), max)
     }
 
     /// A request for the newest message up to `up_to` of each subject that a filter takes; `None` if there is none.
     pub fn last_of_each(&self, reply: Name, filter: &Filter, up_to: u64, max: usize) -> Option<Get> {
-        let all = self.stream.as_ref()?.index.last_of_each(filter, up_to);
+        let stream = self.stream.as_ref()?;
+        let all = stream.index.last_of_each(filter, up_to.min(stream.visible_end.saturating_sub(1)));
         self.batch_of(reply, all, up_to, max)
     }
 
@@ -94,7 +95,10 @@ impl Queue {
             MessageQuery::Sequence(sequence) => {
                 Some(*sequence).filter(|sequence| stream.index.contains(*sequence))
             }
-            MessageQuery::LastOf(filter) => stream.index.last_of_each(filter, u64::MAX).last().copied(),
+            MessageQuery::LastOf(filter) => {
+                // A newer message that is not at the stream's level yet does not hide this one.
+                stream.index.last_of_each(filter, stream.visible_end.saturating_sub(1)).last().copied()
+            }
             MessageQuery::NextOf(from, filter) => stream.index.next(filter, *from),
             MessageQuery::Since(time, filter) => {
                 self.first_since(stream, *time).and_then(|from| stream.index.next(filter, from))

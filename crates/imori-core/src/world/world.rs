@@ -15,7 +15,7 @@ use crate::queue::Queue;
 use crate::record::{Appended, NewRecord};
 use crate::room::Room;
 use crate::route::{Router, Table};
-use crate::stream::{NoStreamForms, StreamForms};
+use crate::stream::{LateAnswer, NoStreamForms, StreamForms};
 use crate::time::Time;
 use crate::topology::Topology;
 
@@ -121,6 +121,9 @@ pub trait World: Access {
 
     /// Requests a call of [`stream_progressed`](crate::broker::stream_progressed) once the journal has reached this.
     fn await_journal(&self, _id: QueueId, _confirm: Confirm) {}
+
+    /// Requests a call of [`send_late_answer`](crate::broker::send_late_answer) once the journal has reached this.
+    fn answer_late(&self, _confirm: Confirm, _answer: LateAnswer) {}
 
     /// The protocol that gives the messages of streams their form.
     fn stream_forms(&self) -> &'static dyn StreamForms {

@@ -2,6 +2,7 @@
 
 use imori_core::authorize::Action;
 use imori_core::broker;
+use imori_core::confirm::Confirm;
 use imori_core::error::BrokerError;
 use imori_core::message::{Properties, Publication};
 use imori_core::queue::Queue;
@@ -79,6 +80,25 @@ pub(super) fn answer_safely<W: World>(
     name: &str,
     json: impl FnOnce(&Queue) -> Vec<u8>,
 ) -> Result<(), Failure> {
+    answer_at(call, name, |queue| broker::confirm_stream(call.world, queue), json)
+}
+
+/// Answers once everything that any client has changed is as safe as the stream's messages: what the request asks for
+/// was there, perhaps since a moment ago.
+pub(super) fn answer_after_all<W: World>(
+    call: &Call<'_, W>,
+    name: &str,
+    json: impl FnOnce(&Queue) -> Vec<u8>,
+) -> Result<(), Failure> {
+    answer_at(call, name, |queue| broker::confirm_stream_of_all(call.world, queue), json)
+}
+
+fn answer_at<W: World>(
+    call: &Call<'_, W>,
+    name: &str,
+    confirm: impl FnOnce(&Queue) -> Confirm,
+    json: impl FnOnce(&Queue) -> Vec<u8>,
+) -> Result<(), Failure> {
     let Some(reply) = call.reply else { return Ok(()) };
     Ok(broker::with_stream(
         call.world,
@@ -86,7 +106,7 @@ pub(super) fn answer_safely<W: World>(
         Action::Inspect,
         name.as_bytes(),
         |queue, _| {
-            let (confirm, json) = (broker::confirm_stream(call.world, queue), json(queue));
+            let (confirm, json) = (confirm(queue), json(queue));
             queue.answer_from_stream(confirm, reply, json);
         },
     )?)

@@ -8,7 +8,7 @@ use imori_core::stream::{Stream, StreamConsumer};
 use imori_core::world::World;
 use serde::Deserialize;
 
-use super::call::{Call, Failure, answer_safely};
+use super::call::{Call, Failure, answer_after_all, answer_safely};
 use super::forms::time;
 use super::info::{config_of, config_of_consumer, consumer_info};
 use super::settings::{consumer_settings, pull_request, since};
@@ -71,11 +71,12 @@ pub(super) fn create<W: World>(call: &Call<'_, W>, request: &ApiRequest<'_>) -> 
         broker::put_stream_consumer(call.world, &actor, stream_name.as_bytes(), &name, settings)?;
     }
     let now = call.world.now();
-    answer_safely(call, &stream_name, |queue| {
+    let json = |queue: &Queue| {
         let consumer = queue.stream().and_then(|stream| stream.consumer(name.as_bytes()));
         let info = consumer.map(|consumer| consumer_info(&stream_name, consumer, now)).unwrap_or_default();
         encode(call.kind, &info)
-    })
+    };
+    if is_same { answer_after_all(call, &stream_name, json) } else { answer_safely(call, &stream_name, json) }
 }
 
 /// The existing consumer of that name and whether its deliver subject has a subscription, if the request may find one.

@@ -4,12 +4,13 @@ use imori_core::arguments::check_name;
 use imori_core::authorize::Action;
 use imori_core::broker;
 use imori_core::message::TOPIC_EXCHANGE;
+use imori_core::name::Name;
 use imori_core::queue::QueueSettings;
 use imori_core::route::{Arguments, BindingKey, Syntax};
-use imori_core::stream::{Filter, StreamPurge, parse_age};
+use imori_core::stream::{Filter, LateAnswer, StreamPurge, parse_age};
 use imori_core::world::World;
 
-use super::call::{Call, Failure, answer_safely};
+use super::call::{Call, Failure, answer_after_all, answer_safely};
 use super::info::{Details, config_of, stream_info};
 use super::settings::stream_settings;
 use crate::jetstream::account::{AccountLimits, ServerLimits, set_required_level};
@@ -36,10 +37,16 @@ pub(super) fn create<W: World>(call: &Call<'_, W>, name: &str) -> Result<(), Fai
         if old != config {
             return Err(ApiError::STREAM_NAME_EXIST.into());
         }
+        // The broker may have ended before it had bound the stream to all of its subjects.
+        let id = broker::find_queue(call.world, &call.client.actor(), name.as_bytes())?;
+        for subject in &config.subjects {
+            bind(call, subject, id)?;
+        }
         let now = call.world.now();
-        let info = call.look(name, |queue| stream_info(queue, Details::default(), now))?;
-        call.answer(&encode(call.kind, &StreamCreated { info, did_create: false }));
-        return Ok(());
+        return answer_after_all(call, name, |queue| {
+            let info = stream_info(queue, Details::default(), now);
+            encode(call.kind, &StreamCreated { info, did_create: false })
+        });
     }
     let settings = stream_settings(&config);
     let actor = call.client.actor();
@@ -138,9 +145,10 @@ pub(super) fn delete<W: World>(call: &Call<'_, W>, name: &str) -> Result<(), Fai
     for consumer in names {
         broker::delete_stream_consumer(call.world, &actor, name.as_bytes(), consumer.as_bytes())?;
     }
-    broker::delete_queue(call.world, &actor, name.as_bytes())?;
-    call.answer(&encode(call.kind, &Success { success: true }));
-    Ok(())
+    let form = encode(call.kind, &Success { success: true });
+    let vhost = call.client.vhost;
+    let answer = call.reply.map(|reply| LateAnswer { vhost, to: Name::new(reply), form });
+    Ok(broker::delete_stream(call.world, &actor, name.as_bytes(), answer)?)
 }
 
 /// STREAM.PURGE.

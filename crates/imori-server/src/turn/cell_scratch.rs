@@ -4,6 +4,7 @@ use std::cell::{Cell, RefCell};
 
 use imori_core::confirm::{Confirm, Level, Progress};
 use imori_core::id::{ConnectionId, QueueId};
+use imori_core::stream::LateAnswer;
 use imori_core::time::Time;
 use imori_core::turn::Budget;
 
@@ -30,6 +31,8 @@ pub struct CellScratch {
     awaiting: RefCell<Vec<ConnectionId>>,
     /// Streams whose messages wait for the journal.
     streams: RefCell<Vec<(QueueId, Confirm)>>,
+    /// Answers about streams that are gone, which wait for the journal.
+    late: RefCell<Vec<(Confirm, LateAnswer)>>,
     /// Some of these answers wait only for the journal's write, not for its sync.
     awaits_write: Cell<bool>,
     /// The progress of the journal that these connections were last told.
@@ -75,6 +78,7 @@ impl CellScratch {
             touched_in: Cell::default(),
             awaiting: RefCell::default(),
             streams: RefCell::default(),
+            late: RefCell::default(),
             awaits_write: Cell::new(false),
             journal_told: Cell::default(),
             has_untold: Cell::new(false),
@@ -162,7 +166,9 @@ impl CellScratch {
 
     /// Tells whether answers wait for the journal.
     pub fn awaits_journal(&self) -> bool {
-        !self.awaiting.borrow().is_empty() || !self.streams.borrow().is_empty()
+        !self.awaiting.borrow().is_empty()
+            || !self.streams.borrow().is_empty()
+            || !self.late.borrow().is_empty()
     }
 
     /// Tells whether some of them wait only for the journal's write, and clears the note.
@@ -188,6 +194,21 @@ impl CellScratch {
             self.awaits_write.set(true);
         }
         self.streams.borrow_mut().push((id, confirm));
+    }
+
+    /// Keeps an answer that waits for the journal.
+    pub fn note_late_answer(&self, confirm: Confirm, answer: LateAnswer) {
+        self.has_untold.set(true);
+        if confirm.level() == Level::Os {
+            self.awaits_write.set(true);
+        }
+        self.late.borrow_mut().push((confirm, answer));
+    }
+
+    /// Takes the late answers that this progress of the journal reaches.
+    pub(super) fn take_late_answers(&self, journal: Progress) -> Vec<LateAnswer> {
+        let reached = |(confirm, _): &mut (Confirm, LateAnswer)| confirm.is_reached(journal);
+        self.late.borrow_mut().extract_if(.., reached).map(|(_, answer)| answer).collect()
     }
 
     /// Takes the streams whose messages this progress of the journal reaches.

@@ -1,6 +1,6 @@
 //! Releases the answers and the messages of streams that waited for the journal, once it has progressed.
 
-use imori_core::broker::{stream_progressed, wake_consumers};
+use imori_core::broker::{send_late_answer, stream_progressed, wake_consumers};
 use imori_core::confirm::Progress;
 use imori_core::world::Latency;
 
@@ -43,5 +43,8 @@ pub fn release_confirms<H: Host>(host: &H, journal: Progress) {
     }
     for id in host.cell_scratch().take_streams(journal) {
         stream_progressed(host, id, journal);
+    }
+    for answer in host.cell_scratch().take_late_answers(journal) {
+        send_late_answer(host, &answer);
     }
 }

@@ -17,7 +17,7 @@ use imori_core::paging::PageWork;
 use imori_core::queue::Queue;
 use imori_core::record::{Appended, Definition, MessageRecord, NewRecord, RecordKind, decode_settle};
 use imori_core::route::{Router, Table};
-use imori_core::stream::StreamForms;
+use imori_core::stream::{LateAnswer, StreamForms};
 use imori_core::time::Time;
 use imori_core::topology::Topology;
 use imori_core::world::Access;
@@ -512,6 +512,10 @@ impl World for CellWorld<'_> {
             _ => {}
         }
         self.state().cell_scratch.note_stream(id, confirm);
+    }
+
+    fn answer_late(&self, confirm: Confirm, answer: LateAnswer) {
+        self.state().cell_scratch.note_late_answer(confirm, answer);
     }
 
     fn stream_forms(&self) -> &'static dyn StreamForms {

@@ -5,7 +5,7 @@ use std::rc::Rc;
 use imori_core::time::Time;
 use imori_server::config;
 
-use super::simulation::Simulation;
+use super::simulation::{LONG_REST, REST, Simulation};
 use crate::check::check_end;
 use crate::streams::{Role, StreamClient, check_streams_at_end};
 
@@ -40,7 +40,9 @@ impl Simulation {
         }
         self.close_stream_clients()?;
         self.connect_stream_client(Role::Drain, ACTIONS_MAX);
+        self.patience = LONG_REST;
         self.rest("draining streams")?;
+        self.patience = REST;
         check_streams_at_end(&self.shared, &self.ledger);
         self.close_stream_clients()?;
         self.connect_stream_client(Role::Remove, ACTIONS_MAX);

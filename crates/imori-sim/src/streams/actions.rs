@@ -1,6 +1,7 @@
 //! What clients of streams do, one action at a time, chosen at random.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use super::client::{Delivery, Reader, Request, Role, StreamClient};
 use super::ledger::Ledger;
@@ -18,8 +19,11 @@ const FRAME_BYTES: usize = 30;
 /// Bytes of the length of the headers there.
 const HEADER_LEN_BYTES: usize = 4;
 
-/// The time that a client waits for messages to drain a consumer.
-const DRAINED_AFTER_NANOS: u64 = 2_000_000_000;
+/// The time that a client waits for messages to drain a consumer: longer than any wait for an acknowledgement.
+const DRAINED_AFTER_NANOS: u64 = 40_000_000_000;
+
+/// The time after which a client looks again for the answer that its next action needs.
+const LOOK_AGAIN: Duration = Duration::from_millis(1);
 
 impl StreamClient {
     /// Does one action.
@@ -29,6 +33,20 @@ impl StreamClient {
         self.next_at = shared.clock.get().after(workload.pause(random));
         if !self.is_reading {
             self.is_reading = random.chance(1, 6);
+        }
+        let is_change = |request: &Request| {
+            matches!(
+                request,
+                Request::MakeStream(_)
+                    | Request::DeleteStream(_)
+                    | Request::MakeConsumer(..)
+                    | Request::DeleteConsumer(..)
+            )
+        };
+        if self.role != Role::Any && self.requests.values().any(is_change) {
+            self.actions_left += 1;
+            self.next_at = shared.clock.get().after(LOOK_AGAIN);
+            return;
         }
         match self.role {
             Role::Any => self.do_anything(shared, ledger, workload),

@@ -46,9 +46,26 @@ pub(crate) fn check_streams_at_rest(shared: &Shared, ledger: &mut Ledger, client
     }
 }
 
-/// Whether a request must be answered: nothing answers an acknowledgement of a consumer that is gone.
+/// Whether a request must be answered. A stream that is gone answers nothing, and nothing answers an acknowledgement of
+/// a consumer that is gone.
 fn is_answered(ledger: &Ledger, request: &Request) -> bool {
-    let Request::Ack(delivery) = request else { return true };
+    let delivery = match request {
+        Request::Publish(message) => {
+            let sent = ledger.message(*message);
+            return sent.life == Some(ledger.stream(sent.stream).life);
+        }
+        Request::Delete { stream, life, .. }
+        | Request::Purge { stream, life, .. }
+        | Request::GetLast { stream, life, .. }
+        | Request::Get { stream, life, .. } => {
+            return *life == ledger.stream(*stream).life && ledger.stream(*stream).stage == Stage::There;
+        }
+        Request::MakeConsumer(stream, _) | Request::DeleteConsumer(stream, _) => {
+            return ledger.stream(*stream).stage == Stage::There;
+        }
+        Request::MakeStream(_) | Request::DeleteStream(_) => return true,
+        Request::Ack(delivery) => delivery,
+    };
     let state = ledger.stream(delivery.stream);
     let own = state.consumers.get(delivery.consumer);
     state.stage == Stage::There
@@ -191,7 +208,16 @@ pub(crate) fn check_streams_at_end(shared: &Shared, ledger: &Ledger) {
             else {
                 return;
             };
-            for consumer in state.consumers.iter().filter(|consumer| consumer.stage == Stage::There) {
+            let is_full = |consumer: &ConsumerState| {
+                let found = stream.consumer(consumer.spec.name.as_bytes());
+                let max = usize::try_from(consumer.spec.pending_max).unwrap_or(usize::MAX);
+                found.is_none_or(|found| found.pending_len() >= max)
+            };
+            // A delivery that need not be acknowledged may have ended with its reader.
+            let is_read = |consumer: &&ConsumerState| {
+                consumer.stage == Stage::There && !consumer.spec.is_free && !is_full(consumer)
+            };
+            for consumer in state.consumers.iter().filter(is_read) {
                 for (sequence, message) in &state.at {
                     let sent = ledger.message(*message);
                     let is_due = consumer.spec.wants(sent.key) && stream.index().contains(*sequence);
