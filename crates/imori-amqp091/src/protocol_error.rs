@@ -138,6 +138,7 @@ impl ProtocolError {
             BrokerError::SingleActive(_)
             | BrokerError::Inequivalent { .. }
             | BrokerError::NotKept(_)
+            | BrokerError::StreamKeeps(_)
             | BrokerError::Nowhere(_)
             | BrokerError::ToItself(_)
             | BrokerError::HeadersTooLarge

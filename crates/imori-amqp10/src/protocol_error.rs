@@ -114,6 +114,7 @@ impl From<BrokerError> for ProtocolError {
             | BrokerError::NotEmpty(_)
             | BrokerError::Inequivalent { .. }
             | BrokerError::NotKept(_)
+            | BrokerError::StreamKeeps(_)
             | BrokerError::ToItself(_) => condition::PRECONDITION_FAILED,
             BrokerError::NoDelivery(_) | BrokerError::NoSession(_) | BrokerError::SessionOpen(_) => {
                 condition::ILLEGAL_STATE

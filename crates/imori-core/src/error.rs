@@ -20,6 +20,8 @@ pub enum BrokerError {
     NoQueue(Name),
     /// The queue is a stream, whose messages are not taken out.
     IsStream(Name),
+    /// The configuration of the stream forbids that its messages are deleted.
+    StreamKeeps(Name),
     /// The inbox does not exist, because its owner has gone.
     NoInbox,
     /// The queue is exclusive to another connection.
@@ -97,6 +99,10 @@ impl fmt::Display for BrokerError {
             BrokerError::IsStream(name) => {
                 write!(f, "queue `{name}` is a stream, whose messages are not taken out; subscribe to it")
             }
+            BrokerError::StreamKeeps(name) => write!(
+                f,
+                "the configuration of stream `{name}` forbids that its messages are deleted; change `deny_purge` or `deny_delete`, unless it is sealed"
+            ),
             BrokerError::HeadersTooLarge => {
                 f.write_str("the headers of the message take more than 65,535 bytes; send less in them")
             }

@@ -33,7 +33,7 @@ use imori_core::stream::{LateAnswer, StreamForms};
 use imori_core::time::Time;
 use imori_core::topology::Topology;
 use imori_core::world::Access;
-use imori_core::world::{Change, Counter, Latency, Sent, World};
+use imori_core::world::{Change, Counter, Latency, Sent, StreamRequests, World};
 use tokio::sync::Notify;
 use tracing::{info, warn};
 
@@ -497,6 +497,14 @@ impl World for Cell {
 
     fn stream_forms(&self) -> &'static dyn StreamForms {
         stream_forms()
+    }
+
+    fn count_stream_request(&self, vhost: VhostId, is_error: bool) {
+        self.shared.stream_requests.count(vhost, is_error);
+    }
+
+    fn stream_requests(&self, vhost: VhostId) -> StreamRequests {
+        self.shared.stream_requests.of(vhost)
     }
 
     fn queue_memory_bytes(&self) -> usize {

@@ -42,7 +42,7 @@ use crate::peers::client::Client;
 use crate::peers::log_limit::PeerLogLimit;
 use crate::peers::sums::Gone;
 use crate::pipe::ClientPipe;
-use crate::quotas::{Full, Seats, StoredBytes};
+use crate::quotas::{Full, Seats, StoredBytes, StreamRequestCounts};
 use crate::services::TakeConnections;
 use crate::settings::{RunFacts, Settings, mark_bytes};
 use crate::slots::{SlotKey, Slots, unpoisoned};
@@ -254,6 +254,8 @@ pub(crate) struct Shared {
     pub(crate) seats: Seats,
     /// Stored bytes by vhost.
     pub(crate) stored_bytes: StoredBytes,
+    /// Requests to the API of streams by vhost.
+    pub(crate) stream_requests: StreamRequestCounts,
     pub(crate) verifiers: Verifiers,
     pub(crate) handshakers: Handshakers,
     pub(crate) traces: Traces,

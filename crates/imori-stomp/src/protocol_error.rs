@@ -87,6 +87,7 @@ impl From<BrokerError> for ProtocolError {
             BrokerError::Locked(_) => "resource_locked",
             BrokerError::Inequivalent { .. }
             | BrokerError::IsStream(_)
+            | BrokerError::StreamKeeps(_)
             | BrokerError::SessionOpen(_)
             | BrokerError::InUse(_)
             | BrokerError::NotEmpty(_) => PRECONDITION_FAILED,

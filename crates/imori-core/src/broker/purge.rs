@@ -12,16 +12,17 @@ use crate::world::{Change, World};
 /// survives a crash. Unsettled deliveries and delayed messages stay. Nothing is dead-lettered.
 ///
 /// # Errors
-/// [`BrokerError::Refused`], [`BrokerError::Locked`] or [`BrokerError::NoQueue`].
+/// [`BrokerError::Refused`], [`BrokerError::Locked`], [`BrokerError::NoQueue`] or [`BrokerError::StreamKeeps`].
 pub fn purge<W: World>(world: &W, actor: &Actor<'_>, name: &[u8]) -> Result<(usize, Confirm), BrokerError> {
     world.authorize(actor, Action::Purge, Object::Queue(name))?;
     let id = find_queue(world, actor, name)?;
     let now = world.now();
     let purged = change_and_deliver(world, id, |queue, effects| {
         let level = queue.durability().map_or(Level::Memory, |durability| durability.level);
-        (queue.purge(now, effects), level)
+        queue.check_purge()?;
+        Ok::<_, BrokerError>((queue.purge(now, effects), level))
     });
-    let (count, level) = purged.ok_or_else(|| BrokerError::NoQueue(Name::new(name)))?;
+    let (count, level) = purged.ok_or_else(|| BrokerError::NoQueue(Name::new(name)))??;
     world.changed(actor, Change::Purge, &Object::Queue(name));
     Ok((count, world.confirm_own(level)))
 }

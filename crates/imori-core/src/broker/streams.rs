@@ -3,15 +3,19 @@
 use super::deliver::change_and_deliver;
 use crate::authorize::{Action, Actor, Object};
 use crate::confirm::{Confirm, Level, Progress};
-use crate::definitions::{DeleteOptions, delete_queue_if, find_queue};
+use crate::definitions::{DeleteOptions, bind_queue, declare_queue, delete_queue_if, find_queue};
 use crate::error::BrokerError;
 use crate::id::QueueId;
+use crate::message::TOPIC_EXCHANGE;
 use crate::name::Name;
 use crate::pipeline::Readers;
-use crate::queue::{Effects, Queue};
-use crate::stream::{ConsumerSettings, LateAnswer, PullEnd, PullRequest, Settlement, StreamMessage};
+use crate::queue::{Effects, Peek, Queue, QueueSettings};
+use crate::route::{Arguments, BindingKey, Syntax};
+use crate::stream::{
+    ConsumerSettings, Filter, LateAnswer, PullEnd, PullRequest, Settlement, StreamMessage, StreamPurge,
+};
 use crate::streaming::Outlet as _;
-use crate::world::World;
+use crate::world::{Change, World};
 
 /// Looks at a stream, or changes it, and sends what is to be sent then. The actor needs the right to `action`.
 ///
@@ -33,14 +37,122 @@ pub fn with_stream<W: World, R>(
 
 /// A confirm after which everything that this cell has recorded survives a crash as well as the stream does.
 pub fn confirm_stream<W: World>(world: &W, queue: &Queue) -> Confirm {
-    let level = queue.durability().map_or(Level::Memory, |durability| durability.level);
-    world.confirm_own(level)
+    world.confirm_own(level_of(queue))
+}
+
+/// Declares a stream that stores what is published to `subjects` of `amq.topic`; one that exists must have the same
+/// settings. Returns the confirm after which it survives a crash.
+///
+/// # Errors
+/// As [`declare_queue`] and [`bind_queue`].
+pub fn declare_stream<W: World>(
+    world: &W,
+    actor: &Actor<'_>,
+    name: &[u8],
+    settings: &QueueSettings,
+    subjects: &[Name],
+) -> Result<Confirm, BrokerError> {
+    let is_new = world.with_router(|_, table| table.queue(actor.vhost, name).is_none());
+    let declared = declare_queue(world, actor, name, settings, true)?;
+    let mut confirm = declared.confirm;
+    for subject in subjects {
+        let key = BindingKey::new(Syntax::Nats, subject.as_bytes());
+        let bound = bind_queue(world, actor, TOPIC_EXCHANGE, &key, &Arguments::NONE, declared.id)?;
+        confirm = bound.after(confirm);
+    }
+    if is_new {
+        with_stream(world, actor, Action::Inspect, name, |queue, _| {
+            queue.record_stream(|record| world.append(vec![record]).first);
+            confirm = confirm_stream(world, queue).after(confirm);
+        })?;
+    }
+    Ok(confirm)
+}
+
+/// Deletes a stream with its messages and consumers, and tells the readers that wait for messages. Returns the number
+/// of messages, and the confirm after which the deletion survives a crash.
+///
+/// # Errors
+/// As [`with_stream`].
+pub fn delete_stream<W: World>(
+    world: &W,
+    actor: &Actor<'_>,
+    name: &[u8],
+) -> Result<(usize, Confirm), BrokerError> {
+    let messages = with_stream(world, actor, Action::Delete, name, |queue, effects| {
+        let messages = queue.ready_len();
+        let consumers = queue.stream().into_iter().flat_map(|stream| stream.consumers());
+        let names: Vec<Name> = consumers.map(|consumer| consumer.name().clone()).collect();
+        names.iter().for_each(|name| {
+            remove_consumer(world, queue, name.as_bytes(), effects);
+        });
+        messages
+    })?;
+    let deleted = delete_queue_if(world, actor, name, DeleteOptions::default(), |_| ())?;
+    Ok((messages, deleted.confirm))
+}
+
+/// Removes messages of a stream; returns their number, and the confirm after which that survives a crash.
+///
+/// # Errors
+/// As [`with_stream`], and [`BrokerError::StreamKeeps`].
+pub fn purge_stream<W: World>(
+    world: &W,
+    actor: &Actor<'_>,
+    name: &[u8],
+    purge: &StreamPurge,
+) -> Result<(u64, Confirm), BrokerError> {
+    let (purged, level) = with_stream(world, actor, Action::Purge, name, |queue, effects| {
+        queue.check_purge()?;
+        Ok::<_, BrokerError>((queue.purge_stream(purge, effects), level_of(queue)))
+    })??;
+    world.changed(actor, Change::Purge, &Object::Queue(name));
+    Ok((purged, world.confirm_own(level)))
+}
+
+/// Deletes one message of a stream; `None` if it is not there. Returns the confirm after which that survives a crash.
+///
+/// # Errors
+/// As [`with_stream`], and [`BrokerError::StreamKeeps`].
+pub fn delete_stream_message<W: World>(
+    world: &W,
+    actor: &Actor<'_>,
+    name: &[u8],
+    sequence: u64,
+) -> Result<Option<Confirm>, BrokerError> {
+    let level = with_stream(world, actor, Action::Purge, name, |queue, effects| {
+        queue.check_delete()?;
+        Ok::<_, BrokerError>(queue.delete_message(sequence, effects).then(|| level_of(queue)))
+    })??;
+    Ok(level.map(|level| world.confirm_own(level)))
+}
+
+/// Returns up to `count` messages of a stream from the sequence number `from` on, on subjects that `filter` takes. Also
+/// returns the stream's id, for messages that must still be read from disk.
+///
+/// # Errors
+/// As [`with_stream`].
+pub fn peek_stream<W: World>(
+    world: &W,
+    actor: &Actor<'_>,
+    name: &[u8],
+    (from, filter): (u64, &Filter),
+    count: usize,
+) -> Result<(QueueId, Peek), BrokerError> {
+    world.authorize(actor, Action::Consume, Object::Queue(name))?;
+    let id = find_queue(world, actor, name)?;
+    let peek =
+        world.with_queue(id, |queue| queue.is_stream().then(|| queue.peek_stream(from, filter, count)));
+    peek.flatten().map(|peek| (id, peek)).ok_or_else(|| BrokerError::NoQueue(Name::new(name)))
+}
+
+fn level_of(queue: &Queue) -> Level {
+    queue.durability().map_or(Level::Memory, |durability| durability.level)
 }
 
 /// A confirm after which everything that any cell has recorded survives a crash as well as the stream does.
 pub fn confirm_stream_of_all<W: World>(world: &W, queue: &Queue) -> Confirm {
-    let level = queue.durability().map_or(Level::Memory, |durability| durability.level);
-    world.confirm_all(level)
+    world.confirm_all(level_of(queue))
 }
 
 /// Makes a consumer of a stream, or gives it these settings. Returns the confirm after which it survives a crash.
@@ -146,23 +258,12 @@ pub fn stream_progressed<W: World>(world: &W, id: QueueId, progress: Progress) {
     change_and_deliver(world, id, |queue, _| queue.stream_progressed(progress));
 }
 
-/// Deletes a stream. The answer leaves once the deletion survives a crash.
-///
-/// # Errors
-/// As [`delete_queue`](crate::broker::delete_queue).
-pub fn delete_stream<W: World>(
-    world: &W,
-    actor: &Actor<'_>,
-    name: &[u8],
-    answer: Option<LateAnswer>,
-) -> Result<(), BrokerError> {
-    let deleted = delete_queue_if(world, actor, name, DeleteOptions::default(), |_| ())?;
-    match answer {
-        Some(answer) if deleted.confirm.is_reached(Progress::default()) => send_late_answer(world, &answer),
-        Some(answer) => world.answer_late(deleted.confirm, answer),
-        None => {}
+/// Sends an answer once `confirm` is reached.
+pub fn answer_late<W: World>(world: &W, confirm: Confirm, answer: LateAnswer) {
+    match confirm.is_reached(Progress::default()) {
+        true => send_late_answer(world, &answer),
+        false => world.answer_late(confirm, answer),
     }
-    Ok(())
 }
 
 /// Sends an answer that waited for the journal.

@@ -14,6 +14,7 @@ use crate::name::Name;
 use crate::queue::{Peek, QueueSettings};
 use crate::route::{Arguments, BindingKey, ExchangeKind, Settings};
 use crate::selector::Selector;
+use crate::stream::{ConsumerSettings, Filter, StreamPurge};
 
 /// A command and its number, which the answer repeats. A client never reuses a number.
 #[derive(Debug)]
@@ -153,12 +154,56 @@ pub enum Verb {
         /// The maximum number of messages.
         count: usize,
     },
+    /// Declares or deletes a stream, reads it or removes its messages.
+    Stream {
+        /// The stream.
+        stream: Name,
+        /// The command.
+        verb: StreamVerb,
+    },
     /// Runs commands that change definitions, in order, up to the first refusal.
     Define(Vec<Verb>),
     /// Checks whether the client has a right.
     Check(Check),
     /// Waits until every record so far is durable.
     Sync,
+}
+
+/// The commands on a stream.
+#[derive(Debug)]
+pub enum StreamVerb {
+    /// Declares the stream; one that exists must have the same settings.
+    Declare {
+        /// The settings.
+        settings: Box<QueueSettings>,
+        /// The subjects of `amq.topic` whose messages it stores.
+        subjects: Vec<Name>,
+    },
+    /// Makes a consumer, or gives it these settings.
+    PutConsumer {
+        /// The consumer.
+        consumer: Name,
+        /// The settings.
+        settings: Box<ConsumerSettings>,
+    },
+    /// Deletes the stream with its messages and consumers.
+    Delete,
+    /// Removes messages.
+    Purge(StreamPurge),
+    /// Removes one message. The answer is the number of messages removed.
+    DeleteMessage {
+        /// The sequence number.
+        sequence: u64,
+    },
+    /// Reads messages without changing anything.
+    Peek {
+        /// The lowest sequence number.
+        from: u64,
+        /// The subjects.
+        filter: Filter,
+        /// The maximum number of messages.
+        count: usize,
+    },
 }
 
 /// Options of a live subscription.

@@ -13,6 +13,7 @@ use super::incoming::{Incoming, Receiver, SubscriptionEnd};
 use super::moves::move_messages;
 use super::outgoing::OutgoingMessage;
 use super::pipe::{Pipe, push_ticket};
+use super::streams::operate_on_stream;
 use crate::authorize::{Action, Actor, Identity, Object};
 use crate::broker::{
     self, ConsumeOptions, Declared, Deleted, GetOptions, PublishReport, Revoked, SettleReport,
@@ -257,7 +258,8 @@ impl<P: Pipe> Connection<P> {
             | Verb::DeclareExchange { .. }
             | Verb::DeleteExchange { .. }
             | Verb::Bind(_)
-            | Verb::Unbind(_) => {
+            | Verb::Unbind(_)
+            | Verb::Stream { .. } => {
                 budget.spend_change();
                 self.define(world, &command.verb)
             }
@@ -450,6 +452,7 @@ impl<P: Pipe> Connection<P> {
             }
             Verb::Bind(bind) => (Done::Done, self.bind(world, bind, true)?),
             Verb::Unbind(bind) => (Done::Done, self.bind(world, bind, false)?),
+            Verb::Stream { stream, verb } => operate_on_stream(world, &actor, stream, verb)?,
             _ => (Done::Done, Confirm::NOW),
         })
     }

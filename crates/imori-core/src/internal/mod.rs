@@ -6,6 +6,7 @@
 //! each to the outbound buffer, and the ticket counts as many bytes as its message.
 
 mod connection;
+mod streams;
 mod encoder;
 mod pipe;
 mod incoming;
@@ -14,7 +15,7 @@ mod moves;
 mod outgoing;
 
 pub use command::{
-    Bind, BindTarget, Check, Command, CommandError, Consume, DeclareQueue, Done, Subscribe, Verb,
+    Bind, BindTarget, Check, Command, CommandError, Consume, DeclareQueue, Done, StreamVerb, Subscribe, Verb,
 };
 pub use connection::{Connection, Settings};
 pub use encoder::InternalEncoder;

@@ -4,7 +4,8 @@
 //! of its entries the queue still has, so that the caller reads it without the lock.
 
 use super::queue::Queue;
-use crate::entries::{Entry, Page, PageKeep, PagePart, PageSource, Part};
+use crate::entries::{Entry, Looked, Page, PageId, PageKeep, PagePart, PageSource, Part};
+use crate::stream::Filter;
 
 /// A part of the messages that a peek found, in the order of delivery.
 #[derive(Debug)]
@@ -23,6 +24,8 @@ pub struct PeekPage {
     keep: PageKeep<'static>,
     skip: usize,
     count: usize,
+    /// The sequence numbers of the requested messages of a stream; `None` for any.
+    sequences: Option<Vec<u64>>,
 }
 
 /// The messages that a peek found.
@@ -43,7 +46,10 @@ impl PeekPage {
         for (index, mut entry) in (0..).zip(entries) {
             if self.keep.keeps(index, &mut entry, kept) {
                 kept += 1;
-                picked.push(entry);
+                let sequence = entry.envelope.sequence;
+                if self.sequences.as_ref().is_none_or(|wanted| wanted.contains(&sequence)) {
+                    picked.push(entry);
+                }
             }
         }
         picked.into_iter().skip(self.skip).take(self.count).collect()
@@ -105,6 +111,70 @@ impl Queue {
         peek
     }
 
+    /// Looks at up to `count` messages of a stream that readers may see: those from the sequence number `from` on whose
+    /// subjects `filter` takes.
+    #[must_use]
+    pub fn peek_stream(&self, from: u64, filter: &Filter, count: usize) -> Peek {
+        let mut peek = Peek::default();
+        let (Some(stream), Some(lane)) = (&self.stream, self.ready.lanes().next()) else { return peek };
+        let (mut next, mut left) = (stream.index.next(filter, from), count);
+        while let Some(sequence) = next.filter(|sequence| left > 0 && *sequence < stream.visible_end) {
+            let mut entry = None;
+            let looked = lane.look_from(sequence, |found| {
+                entry = (found.envelope.sequence == sequence).then(|| found.clone());
+                true
+            });
+            let mut last = sequence;
+            match looked {
+                Looked::Stopped(_) | Looked::End => {
+                    let (mut skip, mut one) = (0, 1);
+                    peek.take(entry.iter(), &mut skip, &mut one);
+                    left -= 1;
+                }
+                Looked::OnDisk(id) => {
+                    let mut wanted = vec![sequence];
+                    let Some(mut page) = self.peek_stream_page(id, sequence) else {
+                        peek.is_being_written = true;
+                        return peek;
+                    };
+                    while let Some(follows) =
+                        last.checked_add(1).and_then(|from| stream.index.next(filter, from))
+                        && wanted.len() < left
+                        && follows <= page.1
+                        && follows < stream.visible_end
+                    {
+                        wanted.push(follows);
+                        last = follows;
+                    }
+                    left -= wanted.len();
+                    page.0.sequences = Some(wanted);
+                    peek.parts.push(PeekPart::Page(page.0));
+                }
+            }
+            next = last.checked_add(1).and_then(|from| stream.index.next(filter, from));
+        }
+        peek
+    }
+
+    /// The page of a stream that has the message `sequence`, and the number of the page's last message.
+    fn peek_stream_page(&self, id: PageId, sequence: u64) -> Option<(PeekPage, u64)> {
+        let lane = self.ready.lanes().next()?;
+        let has = |part: &PagePart| part.start <= sequence && sequence <= part.last;
+        for part in &lane.parts {
+            match part {
+                Part::Page(part) if part.id == id => {
+                    return Some((self.peek_page(self.pages.get(id)?, part, 0, usize::MAX)?, part.last));
+                }
+                Part::Packed(packed) if packed.start() <= sequence && sequence <= packed.last() => {
+                    let (page, part) = packed.iter().find(|(_, part)| has(part))?;
+                    return Some((self.peek_page(&page, &part, 0, usize::MAX)?, part.last));
+                }
+                Part::Page(_) | Part::Packed(_) | Part::Memory(_) => {}
+            }
+        }
+        None
+    }
+
     /// Tells an entry, which was read from a page and not taken in, how often it failed before the last start.
     pub fn recall(&self, entry: &mut Entry) {
         if let Some(count) = self.counts.get(&entry.envelope.lsn) {
@@ -115,7 +185,7 @@ impl Queue {
     fn peek_page(&self, page: &Page, part: &PagePart, skip: usize, count: usize) -> Option<PeekPage> {
         let keep = PageKeep::of(page, part);
         let keep = if self.stream.is_some() { keep.by_sequence() } else { keep };
-        Some(PeekPage { source: page.source()?, keep: keep.into_owned(), skip, count })
+        Some(PeekPage { source: page.source()?, keep: keep.into_owned(), skip, count, sequences: None })
     }
 
     /// Finds a message that waits in memory, by priority and sequence number.

@@ -281,7 +281,7 @@ impl Queue {
 
     /// Number of consumers.
     pub fn consumers_len(&self) -> usize {
-        self.consumers.len()
+        self.consumers.len() + self.stream.as_ref().map_or(0, |stream| stream.consumers.len())
     }
 
     /// The queue's consumers, in no particular order.

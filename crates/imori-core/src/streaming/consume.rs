@@ -186,6 +186,12 @@ impl Queue {
                 (None, None) => return Progress::Idle,
             };
             let (number, deliveries) = consumer.deliver(turn, sequence, now);
+            let activity = &mut self.activity;
+            match consumer.settings.acks {
+                AckPolicy::None => activity.delivered_settled += 1,
+                AckPolicy::All | AckPolicy::Explicit => activity.delivered_unsettled += 1,
+            }
+            activity.redelivered += u64::from(deliveries > 1);
             let message = StreamMessage::Delivery {
                 entry: &entry,
                 delivery: ConsumerDelivery {

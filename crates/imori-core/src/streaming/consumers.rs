@@ -69,6 +69,9 @@ impl Queue {
         let Some(stream) = &mut self.stream else { return false };
         let Some(consumer) = stream.consumers.get_mut(name) else { return false };
         let done = consumer.settle(sequence, settlement, now);
+        if settlement == Settlement::Ack {
+            self.activity.accepted += done.len() as u64;
+        }
         if !done.is_empty() {
             let name = consumer.name.clone();
             if let Some(durability) = self.durability.filter(|_| consumer.settings.is_durable) {

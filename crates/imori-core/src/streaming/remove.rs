@@ -2,6 +2,7 @@
 
 use crate::confirm::Lsn;
 use crate::entries::{Entry, Looked, Page, PageId};
+use crate::error::BrokerError;
 use crate::queue::{Effects, Queue};
 use crate::stream::{Filter, Retention, StreamPurge};
 use crate::time::Time;
@@ -33,6 +34,30 @@ impl Queue {
         }
         self.note_first();
         true
+    }
+
+    /// Refuses to purge a stream whose configuration forbids that.
+    ///
+    /// # Errors
+    /// [`BrokerError::StreamKeeps`].
+    pub(crate) fn check_purge(&self) -> Result<(), BrokerError> {
+        let settings = self.stream.as_ref().map(|stream| &stream.settings);
+        match settings.is_some_and(|settings| settings.is_sealed || settings.denies_purge) {
+            true => Err(BrokerError::StreamKeeps(self.name.clone())),
+            false => Ok(()),
+        }
+    }
+
+    /// Refuses to delete single messages of a stream whose configuration forbids that.
+    ///
+    /// # Errors
+    /// [`BrokerError::StreamKeeps`].
+    pub(crate) fn check_delete(&self) -> Result<(), BrokerError> {
+        let settings = self.stream.as_ref().map(|stream| &stream.settings);
+        match settings.is_some_and(|settings| settings.is_sealed || settings.denies_delete) {
+            true => Err(BrokerError::StreamKeeps(self.name.clone())),
+            false => Ok(()),
+        }
     }
 
     /// Deletes a message of a stream on a client's request; `false` if it is not there.

@@ -5,5 +5,5 @@ mod access;
 mod reports;
 
 pub use access::{Access, Change};
-pub use reports::{Counter, Latency, Sent};
+pub use reports::{Counter, Latency, Sent, StreamRequests};
 pub use world::World;

@@ -104,6 +104,15 @@ impl Counter {
     }
 }
 
+/// Requests of a vhost's clients to the API of streams, since the start of the broker.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub struct StreamRequests {
+    /// Requests that were answered.
+    pub total: u64,
+    /// Requests that were answered with an error.
+    pub errors: u64,
+}
+
 /// A latency that is measured by sampling.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Latency {

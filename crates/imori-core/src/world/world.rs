@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use super::access::Access;
-use super::reports::{Counter, Latency, Sent};
+use super::reports::{Counter, Latency, Sent, StreamRequests};
 use crate::authorize::Actor;
 use crate::confirm::{Confirm, Level};
-use crate::id::{ConnectionId, QueueId};
+use crate::id::{ConnectionId, QueueId, VhostId};
 use crate::memory::Gauge;
 use crate::message::{HeaderReader, HeaderReaders, OriginId};
 use crate::outbound::Outbound;
@@ -128,6 +128,14 @@ pub trait World: Access {
     /// The protocol that gives the messages of streams their form.
     fn stream_forms(&self) -> &'static dyn StreamForms {
         &NoStreamForms
+    }
+
+    /// Counts an answer to a client's request to the API of streams.
+    fn count_stream_request(&self, _vhost: VhostId, _is_error: bool) {}
+
+    /// The requests of a vhost's clients to the API of streams.
+    fn stream_requests(&self, _vhost: VhostId) -> StreamRequests {
+        StreamRequests::default()
     }
 
     /// The bytes of waiting messages that a queue may keep in memory before the rest goes to disk.

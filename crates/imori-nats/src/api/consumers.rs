@@ -106,11 +106,16 @@ fn is_same(old: &ConsumerConfig, new: &ConsumerConfig) -> bool {
 /// A message of a work queue goes to one consumer only.
 fn clashes(queue: &Queue, config: &ConsumerConfig) -> Result<(), ApiError> {
     let consumers = queue.stream().into_iter().flat_map(Stream::consumers);
-    for other in consumers.map(config_of_consumer).filter(|other| other.name != config.name) {
+    clash(config, &consumers.map(config_of_consumer).collect::<Vec<_>>())
+}
+
+/// Refuses a consumer of a work queue that would get messages of `others`.
+pub(super) fn clash(config: &ConsumerConfig, others: &[ConsumerConfig]) -> Result<(), ApiError> {
+    for other in others.iter().filter(|other| other.name != config.name) {
         if other.filters().next().is_none() || config.filters().next().is_none() {
             return Err(ApiError::CONSUMER_WORK_QUEUE_MULTIPLE_UNFILTERED);
         }
-        if config.overlaps(&other) {
+        if config.overlaps(other) {
             return Err(ApiError::CONSUMER_WORK_QUEUE_CONSUMER_NOT_UNIQUE);
         }
     }

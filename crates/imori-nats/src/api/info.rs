@@ -20,15 +20,16 @@ const REMOVED_MAX: usize = 1_000_000;
 
 /// What an answer reports of a stream besides its state.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Details<'a> {
+pub struct Details<'a> {
     /// The subjects to count; `None` for none.
-    pub(super) subjects: Option<&'a Filter>,
+    pub subjects: Option<&'a Filter>,
     /// The sequence numbers without a message are listed.
-    pub(super) has_removed: bool,
+    pub has_removed: bool,
 }
 
 /// The configuration of a stream. One that another protocol has declared has the settings in effect.
-pub(super) fn config_of(queue: &Queue) -> StreamConfig {
+#[must_use]
+pub fn config_of(queue: &Queue) -> StreamConfig {
     let configuration = queue.stream().map(|stream| &*stream.settings().configuration);
     let read = configuration.and_then(|configuration| serde_json::from_slice(configuration).ok());
     read.unwrap_or_else(|| declared_config(queue))
@@ -58,7 +59,8 @@ fn declared_config(queue: &Queue) -> StreamConfig {
 }
 
 /// The configuration and the state of a stream.
-pub(super) fn stream_info(queue: &Queue, details: Details<'_>, now: Time) -> StreamInfo {
+#[must_use]
+pub fn stream_info(queue: &Queue, details: Details<'_>, now: Time) -> StreamInfo {
     let Some(stream) = queue.stream() else { return StreamInfo::default() };
     StreamInfo {
         config: config_of(queue),
@@ -94,12 +96,14 @@ fn stream_state(queue: &Queue, stream: &Stream, details: Details<'_>) -> StreamS
 }
 
 /// The configuration of a consumer.
-pub(super) fn config_of_consumer(consumer: &StreamConsumer) -> ConsumerConfig {
+#[must_use]
+pub fn config_of_consumer(consumer: &StreamConsumer) -> ConsumerConfig {
     serde_json::from_slice(&consumer.settings().configuration).unwrap_or_default()
 }
 
 /// The configuration and the state of a consumer.
-pub(super) fn consumer_info(stream: &str, consumer: &StreamConsumer, now: Time) -> ConsumerInfo {
+#[must_use]
+pub fn consumer_info(stream: &str, consumer: &StreamConsumer, now: Time) -> ConsumerInfo {
     let place = |(place, at): (Position, Option<Time>)| SequenceInfo {
         consumer_seq: place.consumer,
         stream_seq: place.stream,

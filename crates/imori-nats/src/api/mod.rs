@@ -4,6 +4,7 @@
 //! `jetstream/`; streams are the core's.
 
 mod request;
+mod declared;
 mod streams;
 mod consumers;
 mod messages;
@@ -14,6 +15,8 @@ mod publish;
 mod forms;
 mod settings;
 
+pub use declared::DeclaredStream;
 pub use forms::NatsStreams;
+pub use info::{Details, config_of, config_of_consumer, consumer_info, stream_info};
 pub(crate) use publish::{answer_refused, asks};
 pub(crate) use request::{API_PREFIX, perform};

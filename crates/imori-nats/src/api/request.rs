@@ -6,7 +6,7 @@ use imori_core::message::TOPIC_EXCHANGE;
 use imori_core::name::Name;
 use imori_core::queue::Queue;
 use imori_core::route::Target;
-use imori_core::world::World;
+use imori_core::world::{StreamRequests, World};
 
 use super::call::{Call, Failure};
 use super::info::{Details, stream_info};
@@ -14,7 +14,7 @@ use super::{acks, consumers, messages, streams};
 use crate::address::address;
 use crate::client::Client;
 use crate::codec::operation::Publish;
-use crate::jetstream::account::{AccountInfo, AccountTier};
+use crate::jetstream::account::{AccountInfo, AccountTier, ApiStats};
 use crate::jetstream::ack::AckSubject;
 use crate::jetstream::answers::{Page, StreamList, StreamNames, encode, encode_error};
 use crate::jetstream::bodies::{self, StreamsRequest};
@@ -65,7 +65,11 @@ pub(crate) fn perform<W: World>(
     }
     let Some(request) = request else { return Ok(false) };
     let call = Call { client, world, reply: publish.reply, body: publish.payload, kind: request.kind() };
-    match call.perform(&request) {
+    let performed = call.perform(&request);
+    if is_counted(&request) && !matches!(performed, Err(Failure::Refused)) {
+        world.count_stream_request(client.vhost, performed.is_err());
+    }
+    match performed {
         Ok(()) => Ok(true),
         Err(Failure::Refused) => Err(violation()),
         Err(Failure::Api(error)) => {
@@ -73,6 +77,16 @@ pub(crate) fn perform<W: World>(
             Ok(true)
         }
     }
+}
+
+/// Whether nats-server counts a request among those to its API. Requests for messages are none.
+fn is_counted(request: &ApiRequest<'_>) -> bool {
+    !matches!(
+        request,
+        ApiRequest::DirectGet { .. }
+            | ApiRequest::DirectGetLast { .. }
+            | ApiRequest::Consumer { verb: ConsumerVerb::MessageNext, .. }
+    )
 }
 
 impl<W: World> Call<'_, W> {
@@ -193,7 +207,9 @@ impl<W: World> Call<'_, W> {
                 tier.consumers += queue.stream().map_or(0, |stream| stream.consumers().count() as u64);
             });
         }
-        self.answer(&encode(self.kind, &AccountInfo { tier, ..AccountInfo::default() }));
+        let StreamRequests { total, errors } = self.world.stream_requests(self.client.vhost);
+        let api = ApiStats { total, errors, ..ApiStats::default() };
+        self.answer(&encode(self.kind, &AccountInfo { tier, api, ..AccountInfo::default() }));
     }
 
     fn stream_names(&self) -> Result<(), Failure> {

@@ -49,15 +49,9 @@ pub(super) fn create<W: World>(call: &Call<'_, W>, name: &str) -> Result<(), Fai
         });
     }
     let settings = stream_settings(&config);
-    let actor = call.client.actor();
-    let declared = broker::declare_queue(call.world, &actor, name.as_bytes(), &settings, true)?;
-    for subject in &config.subjects {
-        bind(call, subject, declared.id)?;
-    }
+    let subjects: Vec<Name> = config.subjects.iter().map(|subject| Name::from(subject.as_str())).collect();
+    broker::declare_stream(call.world, &call.client.actor(), name.as_bytes(), &settings, &subjects)?;
     let now = call.world.now();
-    broker::with_stream(call.world, &actor, Action::Inspect, name.as_bytes(), |queue, _| {
-        queue.record_stream(|record| call.world.append(vec![record]).first);
-    })?;
     answer_safely(call, name, |queue| {
         let info = stream_info(queue, Details::default(), now);
         encode(call.kind, &StreamCreated { info, did_create: true })
@@ -136,19 +130,13 @@ pub(super) fn info<W: World>(call: &Call<'_, W>, name: &str) -> Result<(), Failu
 /// STREAM.DELETE.
 pub(super) fn delete<W: World>(call: &Call<'_, W>, name: &str) -> Result<(), Failure> {
     bodies::none(call.body)?;
-    let names = call.look(name, |queue| {
-        let consumers = queue.stream().into_iter().flat_map(|stream| stream.consumers());
-        consumers.map(|consumer| consumer.name().clone()).collect::<Vec<_>>()
-    })?;
-    let actor = call.client.actor();
-    // Those who wait for messages are told.
-    for consumer in names {
-        broker::delete_stream_consumer(call.world, &actor, name.as_bytes(), consumer.as_bytes())?;
+    let (_, confirm) = broker::delete_stream(call.world, &call.client.actor(), name.as_bytes())?;
+    if let Some(reply) = call.reply {
+        let form = encode(call.kind, &Success { success: true });
+        let answer = LateAnswer { vhost: call.client.vhost, to: Name::new(reply), form };
+        broker::answer_late(call.world, confirm, answer);
     }
-    let form = encode(call.kind, &Success { success: true });
-    let vhost = call.client.vhost;
-    let answer = call.reply.map(|reply| LateAnswer { vhost, to: Name::new(reply), form });
-    Ok(broker::delete_stream(call.world, &actor, name.as_bytes(), answer)?)
+    Ok(())
 }
 
 /// STREAM.PURGE.
@@ -181,7 +169,7 @@ fn bind<W: World>(call: &Call<'_, W>, subject: &str, queue: imori_core::id::Queu
 }
 
 /// Calls `check` with the other streams.
-fn in_context(
+pub(super) fn in_context(
     others: &[StreamConfig],
     is_pedantic: bool,
     check: impl FnOnce(&StreamContext<'_>) -> Result<StreamConfig, ApiError>,
@@ -192,7 +180,7 @@ fn in_context(
 }
 
 /// Refuses what this broker has not, and subjects of another stream.
-fn supported(mut config: StreamConfig, others: &[StreamConfig]) -> Result<StreamConfig, ApiError> {
+pub(super) fn supported(mut config: StreamConfig, others: &[StreamConfig]) -> Result<StreamConfig, ApiError> {
     for (is_asked, what) in [
         (config.mirror.is_some(), "mirrors"),
         (!config.sources.is_empty(), "sources"),

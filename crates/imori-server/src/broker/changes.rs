@@ -105,5 +105,6 @@ fn empty(cell: &Cell, vhost: VhostId) -> bool {
     {
         let _ = delete_exchange(cell, &actor, exchange.name().as_bytes(), false);
     }
+    cell.shared.stream_requests.forget(vhost);
     cell.with_topology(|topology| topology.remove_vhost(vhost))
 }

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use imori_core::world::{Counter, Latency};
+use imori_core::id::VhostId;
+use imori_core::world::{Counter, Latency, StreamRequests};
 
 use super::broker::Broker;
 use crate::cell_state::histogram::Times;
@@ -106,6 +107,12 @@ impl Broker {
     /// Logins by protocol, with `None` for HTTP, in the order of [`OUTCOMES`].
     pub fn login_counts(&self) -> Vec<(Option<Spoken>, [u64; OUTCOMES.len()])> {
         self.shared().logins.each().collect()
+    }
+
+    /// Requests to the API of streams: of a vhost, or of all with `None`.
+    pub fn stream_requests(&self, vhost: Option<VhostId>) -> StreamRequests {
+        let counts = &self.shared().stream_requests;
+        vhost.map_or_else(|| counts.all(), |vhost| counts.of(vhost))
     }
 
     /// Spans that were not sent, because the collector was slower than the publishers.

@@ -29,7 +29,7 @@ use crate::login::{Authenticator, LoginCounts, Verifiers};
 use crate::peers::admission::{Admission, AdmissionLimits, descriptors_max};
 use crate::peers::log_limit::PeerLogLimit;
 use crate::protocol::ProtocolSettings;
-use crate::quotas::{Seats, StoredBytes};
+use crate::quotas::{Seats, StoredBytes, StreamRequestCounts};
 use crate::settings::{Listener, RunFacts, Settings, client_address, mark_bytes};
 use crate::shared::{Phase, Shared, table_limits};
 use crate::slots::{SlotKey, Slots};
@@ -130,6 +130,7 @@ pub(crate) fn prepare(config: &Config, cells: usize, begun: Begun) -> Result<Pre
         no_form_log: RateLimitedLog::default(),
         seats: Seats::default(),
         stored_bytes,
+        stream_requests: StreamRequestCounts::default(),
         verifiers: Verifiers::new(authenticator.unwrap_or_else(|| Arc::clone(&access) as _)),
         handshakers: Handshakers::new(),
         traces: Traces::start(&config.traces, config.nats.server_name.to_string())

@@ -1,0 +1,45 @@
+//! The commands of an internal client on a stream.
+
+use super::command::{CommandError, Done, StreamVerb};
+use crate::authorize::Actor;
+use crate::broker;
+use crate::confirm::Confirm;
+use crate::name::Name;
+use crate::world::World;
+
+/// Runs a command on a stream; returns its answer and the confirm that the answer waits for.
+pub(super) fn operate_on_stream<W: World>(
+    world: &W,
+    actor: &Actor<'_>,
+    stream: &Name,
+    verb: &StreamVerb,
+) -> Result<(Done, Confirm), CommandError> {
+    let name = stream.as_bytes();
+    Ok(match verb {
+        StreamVerb::Declare { settings, subjects } => {
+            (Done::Done, broker::declare_stream(world, actor, name, settings, subjects)?)
+        }
+        StreamVerb::PutConsumer { consumer, settings } => {
+            let settings = (**settings).clone();
+            (Done::Done, broker::put_stream_consumer(world, actor, name, consumer, settings)?)
+        }
+        StreamVerb::Delete => {
+            let (dropped, confirm) = broker::delete_stream(world, actor, name)?;
+            (Done::Dropped(dropped), confirm)
+        }
+        StreamVerb::Purge(purge) => {
+            let (dropped, confirm) = broker::purge_stream(world, actor, name, purge)?;
+            (Done::Dropped(usize::try_from(dropped).unwrap_or(usize::MAX)), confirm)
+        }
+        StreamVerb::DeleteMessage { sequence } => {
+            match broker::delete_stream_message(world, actor, name, *sequence)? {
+                Some(confirm) => (Done::Dropped(1), confirm),
+                None => (Done::Dropped(0), Confirm::NOW),
+            }
+        }
+        StreamVerb::Peek { from, filter, count } => {
+            let (id, found) = broker::peek_stream(world, actor, name, (*from, filter), *count)?;
+            (Done::Peeked(id, found), Confirm::NOW)
+        }
+    })
+}
