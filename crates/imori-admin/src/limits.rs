@@ -28,6 +28,10 @@ pub(crate) const MONITOR_QUEUES_MAX: usize = 10_000;
 /// names a response stays below a mebibyte; other queues are shown on request.
 pub(crate) const METRICS_QUEUES_MAX: usize = 64;
 
+/// Consumers of streams with samples in `/metrics`: those with the most messages that are not acknowledged. The others
+/// are shown on request.
+pub(crate) const METRICS_STREAM_CONSUMERS_MAX: usize = 256;
+
 /// Interval at which the deletion of a vhost checks whether its connections have ended.
 pub(crate) const VHOST_LOOK_EVERY: Duration = Duration::from_millis(100);
 

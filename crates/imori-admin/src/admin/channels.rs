@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use crate::http::rest_at;
 use crate::objects::operation_error::OperationError;
 use crate::operations::connections::{connection_ids, name};
-use crate::operations::links::session_details;
+use crate::operations::readers::session_details;
 use crate::requests::admin_state::AdminState;
 use crate::requests::answer::Answer;
 use crate::requests::list::{ListQuery, list};

@@ -4,7 +4,9 @@ use std::collections::HashSet;
 
 use axum::http::HeaderValue;
 use axum::http::header::CONTENT_DISPOSITION;
-use imori_core::id::VhostId;
+use imori_core::id::{QueueId, VhostId};
+use imori_core::message::TOPIC_EXCHANGE;
+use imori_core::route::pattern::Pattern;
 use imori_server::access::{Objects, PolicyKind};
 use serde_json::{Map, Value, json};
 
@@ -16,6 +18,7 @@ use crate::objects::import::{Import, OPERATOR_POLICY_COMPONENT, VHOST_LIMITS_COM
 use crate::objects::operation_error::OperationError;
 use crate::operations::queues::queue_ids;
 use crate::operations::routing::{BindingFacts, bindings_where};
+use crate::operations::streams::StreamFacts;
 use crate::operations::take_over;
 use crate::operations::vhost_operator::VhostOperator;
 use crate::requests::admin_state::AdminState;
@@ -122,6 +125,7 @@ fn insert_permissions(document: &mut Map<String, Value>, objects: &Objects) {
 
 /// The fields of a row that a document keeps.
 const QUEUE_FIELDS: [&str; 5] = ["name", "vhost", "durable", "auto_delete", "arguments"];
+const STREAM_FIELDS: [&str; 4] = ["name", "vhost", "configuration", "consumers"];
 const EXCHANGE_FIELDS: [&str; 7] =
     ["name", "vhost", "type", "durable", "auto_delete", "internal", "arguments"];
 const BINDING_FIELDS: [&str; 6] =
@@ -138,15 +142,20 @@ async fn insert_declared(
         fields.map(|field| ((*field).to_owned(), row[*field].clone())).collect::<Map<String, Value>>().into()
     };
     let is_kept = |row: &Value| row["durable"] == true && row["exclusive"] != true;
-    // A stream is made by a client of JetStream, from a configuration that a declaration cannot have.
-    let is_stream = |row: &Value| row["type"] == "stream";
-    let mut queues = Vec::new();
-    let mut kept_queues = HashSet::new();
+    let (mut queues, mut streams) = (Vec::new(), Vec::new());
+    let (mut kept_queues, mut implied) = (HashSet::new(), HashSet::new());
     for vhost in vhosts {
         for (index, (name, id)) in queue_ids(&state.broker, &[*vhost]).into_iter().enumerate() {
-            if let Some(row) = queue_row(state, id).filter(|row| is_kept(row) && !is_stream(row)) {
+            if let Some(row) = queue_row(state, id).filter(is_kept) {
                 kept_queues.insert((*vhost, name.to_string()));
-                queues.push(pick(&row, &QUEUE_FIELDS));
+                match stream_row(state, id) {
+                    Some((stream, subjects)) => {
+                        let bindings = subjects.into_iter().map(|key| (*vhost, name.to_string(), key));
+                        implied.extend(bindings);
+                        streams.push(pick(&stream, &STREAM_FIELDS));
+                    }
+                    None => queues.push(pick(&row, &QUEUE_FIELDS)),
+                }
             }
             rest_at(index).await;
         }
@@ -166,7 +175,10 @@ async fn insert_declared(
                 true => has_queue(&binding.destination),
                 false => has_exchange(&binding.destination),
             };
-            !binding.source.is_empty() && has_exchange(&binding.source) && leads_on
+            let is_implied = binding.is_to_queue
+                && binding.source.as_bytes() == TOPIC_EXCHANGE
+                && implied.contains(&(*vhost, binding.destination.clone(), binding.routing_key.clone()));
+            !binding.source.is_empty() && has_exchange(&binding.source) && leads_on && !is_implied
         };
         let between = bindings_where(&state.broker, *vhost, is_between_kept).await;
         bindings.extend(between.iter().map(|binding| pick(&binding_row(binding), &BINDING_FIELDS)));
@@ -178,6 +190,25 @@ async fn insert_declared(
     document.insert(String::from("queues"), queues.into());
     document.insert(String::from("exchanges"), exchanges.into());
     document.insert(String::from("bindings"), bindings.into());
+    document.insert(String::from("streams"), streams.into());
+}
+
+/// A stream with its durable consumers, in the words of JetStream, and the keys of the bindings that its subjects
+/// imply. `None` for another queue, and for a stream that is declared by arguments like a queue.
+fn stream_row(state: &AdminState, id: QueueId) -> Option<(Value, Vec<String>)> {
+    let facts = StreamFacts::of(&state.broker, id)?;
+    let has_configuration =
+        facts.settings.stream.as_ref().is_some_and(|stream| !stream.configuration.is_empty());
+    let subjects = facts.config.subjects.iter();
+    let keys = subjects.filter_map(|subject| Some(Pattern::nats(subject.as_bytes()).ok()?.to_string()));
+    let durable = facts.consumers.iter().filter(|consumer| consumer.is_durable);
+    let row = json!({
+        "name": facts.name.to_string(),
+        "vhost": facts.vhost,
+        "configuration": facts.config,
+        "consumers": durable.map(|consumer| json!(consumer.config)).collect::<Value>(),
+    });
+    has_configuration.then(|| (row, keys.collect()))
 }
 
 /// Imports a document: users, vhosts, permissions and policies all or none, then the declarations up to the first

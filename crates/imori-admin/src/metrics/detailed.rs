@@ -1,4 +1,4 @@
-//! `/metrics/detailed`: requested families, with a sample per queue or exchange.
+//! `/metrics/detailed`: requested families, with a sample per queue, stream, consumer of a stream or exchange.
 
 use std::sync::Arc;
 
@@ -8,6 +8,7 @@ use imori_core::id::QueueId;
 use super::exposition::Exposition;
 use super::families::{QUEUE_FAMILIES, QueueFamily};
 use super::sources::Metrics;
+use super::streams::{STREAM_FAMILIES, StreamFamily};
 use crate::http::{Names, gathered};
 use crate::limits::HTTP_ROWS_AT_ONCE;
 
@@ -26,8 +27,9 @@ pub(crate) fn detailed(metrics: &Arc<Metrics>, parameters: &[(String, String)], 
     };
     let (groups, vhosts) = (values("family"), values("vhost"));
     let has = |group: &str| names == Names(true) && groups.iter().any(|known| known == group);
-    let families: Vec<&'static QueueFamily> =
-        QUEUE_FAMILIES.iter().filter(|family| has(family.group)).collect();
+    let of_queues = QUEUE_FAMILIES.iter().filter(|family| has(family.group)).map(Family::OfQueues);
+    let of_streams = STREAM_FAMILIES.iter().filter(|family| has(family.group)).map(Family::OfStreams);
+    let families: Vec<Family> = of_queues.chain(of_streams).collect();
     let queues = if families.is_empty() { Vec::new() } else { metrics.queue_ids(&vhosts) };
     let mut page = Exposition::default();
     metrics.push_identity(&mut page, "detailed");
@@ -59,10 +61,17 @@ pub(crate) fn detailed(metrics: &Arc<Metrics>, parameters: &[(String, String)], 
     gathered(move || first.take().or_else(|| rows.next()))
 }
 
+/// A family of samples, of all queues or of those that are streams.
+#[derive(Clone, Copy)]
+enum Family {
+    OfQueues(&'static QueueFamily),
+    OfStreams(&'static StreamFamily),
+}
+
 /// Produces the queues' samples family by family.
 struct Rows {
     metrics: Arc<Metrics>,
-    families: Vec<&'static QueueFamily>,
+    families: Vec<Family>,
     queues: Vec<QueueId>,
     /// The position reached.
     family: usize,
@@ -72,14 +81,24 @@ struct Rows {
 impl Rows {
     /// The next block of samples.
     fn next(&mut self) -> Option<String> {
-        let family = self.families.get(self.family)?;
+        let family = *self.families.get(self.family)?;
         let mut page = Exposition::default();
         if self.queue == 0 {
-            family.head(&mut page, PREFIX);
+            match family {
+                Family::OfQueues(family) => family.head(&mut page, PREFIX),
+                Family::OfStreams(family) => family.head(&mut page),
+            }
         }
         for id in self.queues.iter().skip(self.queue).take(HTTP_ROWS_AT_ONCE) {
-            if let Some(queue) = self.metrics.queue_numbers(*id) {
-                family.sample(&mut page, PREFIX, &queue);
+            match family {
+                Family::OfQueues(family) => {
+                    let numbers = self.metrics.queue_numbers(*id);
+                    numbers.iter().for_each(|queue| family.sample(&mut page, PREFIX, queue));
+                }
+                Family::OfStreams(family) => {
+                    let numbers = self.metrics.stream_numbers(*id);
+                    numbers.iter().for_each(|stream| family.samples(&mut page, stream));
+                }
             }
         }
         self.queue += HTTP_ROWS_AT_ONCE;

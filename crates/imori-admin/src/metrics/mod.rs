@@ -1,13 +1,14 @@
 //! Metrics in Prometheus text format.
 //!
 //! A metric that RabbitMQ also has uses RabbitMQ's name, so that its dashboards work; all others start with `imori_`.
-//! The number of series is bounded: series per queue exist for the busiest queues only, and for all on request.
+//! The number of series is bounded: series per queue and per stream exist for the busiest only, and for all on request.
 
 mod page;
 mod detailed;
 mod limits_used;
 mod families;
 mod queues;
+mod streams;
 mod sources;
 mod rates;
 mod exposition;

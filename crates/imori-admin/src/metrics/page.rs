@@ -18,6 +18,7 @@ use super::limits_used::push_limits;
 use super::process::{memory_bytes, usage};
 use super::queues::QueueSums;
 use super::sources::{Metrics, Traffic};
+use super::streams::STREAM_FAMILIES;
 use crate::http::Names;
 
 /// Renders the page; samples that name users, vhosts or queues are included only if `names` allows it.
@@ -349,9 +350,15 @@ fn push_queues(page: &mut Exposition, metrics: &Metrics, sums: &QueueSums) {
             "Queues that have their publishers wait, as they grow faster than their pages are written.",
             throttling as u64,
         ),
+        ("imori_streams", "Streams, which are queues too.", sums.streams),
     ] {
         page.gauge(name, help, value as f64);
     }
+    let requests = metrics.broker.stream_requests(None);
+    let help = "Answers to requests of JetStream's API.";
+    page.counter("imori_stream_api_requests_total", help, requests.total as f64);
+    let help = "Answers among these that are errors.";
+    page.counter("imori_stream_api_errors_total", help, requests.errors as f64);
 }
 
 fn push_busiest(page: &mut Exposition, sums: &QueueSums) {
@@ -359,6 +366,12 @@ fn push_busiest(page: &mut Exposition, sums: &QueueSums) {
         family.head(page, "rabbitmq_detailed_");
         for queue in &sums.busiest {
             family.sample(page, "rabbitmq_detailed_", queue);
+        }
+    }
+    for family in &STREAM_FAMILIES {
+        family.head(page);
+        for stream in &sums.busiest_streams {
+            family.samples(page, stream);
         }
     }
 }

@@ -8,8 +8,9 @@ use imori_core::name::Name;
 use imori_core::queue::Queue;
 
 use super::sources::Metrics;
+use super::streams::{StreamNumbers, keep_slowest};
 use crate::http::rest_at;
-use crate::limits::METRICS_QUEUES_MAX;
+use crate::limits::{METRICS_QUEUES_MAX, METRICS_STREAM_CONSUMERS_MAX};
 
 /// Sums over all queues, and the busiest ones.
 #[derive(Debug, Default)]
@@ -20,6 +21,9 @@ pub(super) struct QueueSums {
     pub(super) delayed: u64,
     pub(super) unsettled: u64,
     pub(super) busiest: Vec<QueueNumbers>,
+    /// Number of streams; they are among the queues.
+    pub(super) streams: u64,
+    pub(super) busiest_streams: Vec<StreamNumbers>,
 }
 
 /// Numbers of one queue.
@@ -50,11 +54,11 @@ impl QueueNumbers {
 }
 
 impl Metrics {
-    /// Sums up all queues. The busiest are those with most messages and those that moved most since the start, in
+    /// Sums up all queues, which include streams. The busiest are those with most messages and those that moved most since the start, in
     /// equal parts. Totals since the start keep the selection stable between scrapes.
     pub(super) async fn queue_sums(&self) -> QueueSums {
         let mut sums = QueueSums::default();
-        let mut ranked = Vec::new();
+        let (mut ranked, mut ranked_streams) = (Vec::new(), Vec::new());
         for (index, key) in self.broker.queue_ids().into_iter().enumerate() {
             let seen = self.broker.with_queue(key, |queue| {
                 let activity = queue.activity();
@@ -62,15 +66,21 @@ impl Metrics {
                     [queue.ready_len(), queue.unsettled_len(), queue.delayed_len()].map(|len| len as u64),
                     queue.ready_bytes(),
                     activity.published + activity.deliveries(),
+                    queue.is_stream(),
                 )
             });
-            if let Some(([ready, unsettled, delayed], ready_bytes, moved)) = seen {
+            if let Some(([ready, unsettled, delayed], ready_bytes, moved, is_stream)) = seen {
                 sums.queues += 1;
                 sums.ready += ready;
                 sums.unsettled += unsettled;
                 sums.delayed += delayed;
                 sums.ready_bytes += ready_bytes;
-                ranked.push(Ranked { held: ready + unsettled, moved, key });
+                let one = Ranked { held: ready + unsettled, moved, key };
+                ranked.push(one);
+                if is_stream {
+                    sums.streams += 1;
+                    ranked_streams.push(one);
+                }
             }
             rest_at(index).await;
         }
@@ -80,6 +90,10 @@ impl Metrics {
         };
         sums.busiest = busiest(ranked, METRICS_QUEUES_MAX).into_iter().filter_map(numbers).collect();
         sums.busiest.sort_unstable_by(|a, b| (&a.vhost, &a.name).cmp(&(&b.vhost, &b.name)));
+        let streams = busiest(ranked_streams, METRICS_QUEUES_MAX).into_iter();
+        sums.busiest_streams = streams.filter_map(|key| self.stream_numbers(key)).collect();
+        sums.busiest_streams.sort_unstable_by(|a, b| a.key().cmp(&b.key()));
+        keep_slowest(&mut sums.busiest_streams, METRICS_STREAM_CONSUMERS_MAX);
         sums
     }
 

@@ -1,6 +1,7 @@
 //! `/healthz` and `/readyz`: whether the broker is ready; `/livez`: whether a restart would help.
 
 use axum::http::StatusCode;
+use imori_core::queue::Queue;
 use serde::Serialize;
 
 use super::monitor_state::MonitorState;
@@ -18,13 +19,19 @@ pub(super) struct Healthz {
 
 impl Healthz {
     /// Current readiness, with the response's status. Findings of damage contain names of queues.
-    pub(super) fn of(state: &MonitorState, query: HealthzQuery, names: Names) -> (StatusCode, Healthz) {
+    pub(super) fn of(state: &MonitorState, query: &HealthzQuery, names: Names) -> (StatusCode, Healthz) {
+        if let Some(refusal) = query.refusal() {
+            return refusal;
+        }
         let ailment = unreadiness(&state.broker, query.counts_damage);
         let (status, mut health) = answer(ailment.as_ref());
         if let (Some(Ailment::Damaged(findings)), Names(false)) = (&ailment, names) {
             health.error = Some(format!("damage was found, {} findings", findings.len()));
         }
-        (status, health)
+        match query.missing(state, names).filter(|_| ailment.is_none()) {
+            Some(missing) => missing,
+            None => (status, health),
+        }
     }
 
     /// Whether the broker is alive, with the response's status.
@@ -43,15 +50,108 @@ fn answer(ailment: Option<&Ailment>) -> (StatusCode, Healthz) {
     }
 }
 
-/// The parameters of `/healthz`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// The parameters of `/healthz`. JetStream is always enabled, so those that ask only for that change nothing.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct HealthzQuery {
     counts_damage: bool,
+    /// Streams and consumers are not looked up.
+    is_server_only: bool,
+    /// The vhost, the stream and the consumer that have to be there; empty for any.
+    account: String,
+    stream: String,
+    consumer: String,
 }
 
 impl HealthzQuery {
-    /// Parses the parameters, or returns what is wrong with them; ignores those of nats-server.
+    /// Parses the parameters, or returns what is wrong with them.
     pub(super) fn read(parameters: &Parameters) -> Result<HealthzQuery, String> {
-        Ok(HealthzQuery { counts_damage: parameters.flag("damage")? })
+        let mut is_server_only = false;
+        for name in ["js-enabled", "js-enabled-only", "js-server-only", "js-meta-only"] {
+            is_server_only |= parameters.flag(name)?;
+        }
+        parameters.flag("details")?;
+        Ok(HealthzQuery {
+            counts_damage: parameters.flag("damage")?,
+            is_server_only,
+            account: parameters.text("account").to_owned(),
+            stream: parameters.text("stream").to_owned(),
+            consumer: parameters.text("consumer").to_owned(),
+        })
+    }
+
+    /// The refusal of parameters that belong together, in nats-server's words.
+    fn refusal(&self) -> Option<(StatusCode, Healthz)> {
+        let error = if self.account.is_empty() && !self.stream.is_empty() {
+            "\"account\" must not be empty when checking stream health"
+        } else if self.stream.is_empty() && !self.consumer.is_empty() {
+            "\"stream\" must not be empty when checking consumer health"
+        } else {
+            return None;
+        };
+        let health = Healthz { status: "error", error: Some(String::from(error)) };
+        Some((StatusCode::BAD_REQUEST, health))
+    }
+
+    /// The answer if something that has to be there is not. Without `names` nothing is looked up.
+    fn missing(&self, state: &MonitorState, names: Names) -> Option<(StatusCode, Healthz)> {
+        if self.is_server_only || names == Names(false) || self.account.is_empty() {
+            return None;
+        }
+        let missing = |what: String| {
+            let error = Some(format!("JetStream {what}"));
+            Some((StatusCode::NOT_FOUND, Healthz { status: "unavailable", error }))
+        };
+        let (account, stream, consumer) = (&self.account, &self.stream, &self.consumer);
+        let table = state.broker.table();
+        let Some(vhost) = table.vhost_named(self.account.as_bytes()) else {
+            return missing(format!("account {account:?} not found"));
+        };
+        if stream.is_empty() {
+            return None;
+        }
+        let has_consumer = |queue: &Queue| {
+            let stream = queue.stream()?;
+            Some(consumer.is_empty() || stream.consumer(consumer.as_bytes()).is_some())
+        };
+        match table
+            .queue(vhost, stream.as_bytes())
+            .and_then(|id| state.broker.with_queue(id, has_consumer))
+            .flatten()
+        {
+            None => missing(format!("stream {stream:?} not found on account {account:?}")),
+            Some(false) => missing(format!(
+                "consumer {consumer:?} not found for stream {stream:?} on account {account:?}"
+            )),
+            Some(true) => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parameters_that_belong_together_are_given_together() {
+        let read = |pairs: &[(&str, &str)]| {
+            let owned = pairs.iter().map(|(name, value)| (String::from(*name), String::from(*value)));
+            HealthzQuery::read(&Parameters(owned.collect()))
+        };
+        for (pairs, expected) in [
+            (&[][..], None),
+            (&[("account", "/"), ("stream", "S"), ("consumer", "C")], None),
+            (&[("stream", "S")], Some("\"account\" must not be empty when checking stream health")),
+            (
+                &[("account", "/"), ("consumer", "C")],
+                Some("\"stream\" must not be empty when checking consumer health"),
+            ),
+        ] {
+            let refusal = read(pairs).unwrap().refusal();
+            let found = refusal.map(|(status, health)| (status, health.error.unwrap_or_default()));
+            let expected = expected.map(|text| (StatusCode::BAD_REQUEST, String::from(text)));
+            assert_eq!(found, expected, "{pairs:?}");
+        }
+        assert!(read(&[("js-enabled-only", "true")]).unwrap().is_server_only);
+        assert!(read(&[("js-enabled-only", "perhaps")]).is_err());
     }
 }

@@ -7,6 +7,7 @@
 
 mod routes;
 mod varz;
+mod jsz;
 mod subsz;
 mod connz;
 mod storez;

@@ -37,10 +37,11 @@ pub(crate) enum Path {
     Readyz,
     Storez,
     Metrics,
+    Jsz,
 }
 
 impl Path {
-    pub(crate) const ALL: [Path; 10] = [
+    pub(crate) const ALL: [Path; 11] = [
         Path::Root,
         Path::Varz,
         Path::Connz,
@@ -51,6 +52,7 @@ impl Path {
         Path::Readyz,
         Path::Storez,
         Path::Metrics,
+        Path::Jsz,
     ];
 
     pub(crate) const fn text(self) -> &'static str {
@@ -65,6 +67,7 @@ impl Path {
             Path::Readyz => "/readyz",
             Path::Storez => "/storez",
             Path::Metrics => "/metrics",
+            Path::Jsz => "/jsz",
         }
     }
 }

@@ -14,6 +14,7 @@ use serde::Serialize;
 
 use super::connz::{self, Connz};
 use super::healthz::{self, Healthz};
+use super::jsz::{self, Jsz};
 use super::monitor_state::{MonitorState, Path};
 use super::query::Parameters;
 use super::storez::{self, Storez};
@@ -39,6 +40,7 @@ pub(crate) fn routes(state: Arc<MonitorState>) -> Router {
         .route(Path::Healthz.text(), get(healthz))
         .route(Path::Readyz.text(), get(readyz))
         .route(Path::Livez.text(), get(livez))
+        .route(Path::Jsz.text(), get(jsz))
         .route(Path::Storez.text(), get(storez))
         .route(Path::Metrics.text(), get(metrics))
         .route("/metrics/detailed", get(detailed))
@@ -116,7 +118,7 @@ fn readiness(State(state): Monitor, Extension(names): Shown, Query(pairs): Pairs
         Ok(query) => query,
         Err(reason) => return refuse(reason),
     };
-    let (status, health) = Healthz::of(&state, query, names);
+    let (status, health) = Healthz::of(&state, &query, names);
     // On one line, because probes compare it as text.
     answer(status, serde_json::to_vec(&health))
 }
@@ -125,6 +127,14 @@ async fn storez(State(state): Monitor, Extension(names): Shown, Query(pairs): Pa
     state.requests.count(Path::Storez);
     match storez::StorezQuery::read(&Parameters(pairs)) {
         Ok(query) => json(&Storez::of(&state, &query, state.metrics.confirmed().await, names)),
+        Err(reason) => refuse(reason),
+    }
+}
+
+async fn jsz(State(state): Monitor, Extension(names): Shown, Query(pairs): Pairs) -> Response {
+    state.requests.count(Path::Jsz);
+    match jsz::JszQuery::read(&Parameters(pairs)) {
+        Ok(query) => json(&Jsz::of(&state, &query, names)),
         Err(reason) => refuse(reason),
     }
 }
@@ -177,6 +187,7 @@ const INDEX: &str = "\
 <li><a href=\"varz\">The broker</a></li>
 <li><a href=\"connz\">Connections</a>, <a href=\"connz?subs=1\">with what they read</a></li>
 <li><a href=\"subsz\">Subscriptions</a>, <a href=\"subsz?subs=1\">each</a></li>
+<li><a href=\"jsz\">Streams</a>, <a href=\"jsz?consumers=1\">each with its consumers</a></li>
 <li><a href=\"storez\">The store</a></li>
 <li><a href=\"readyz\">Ready</a>, <a href=\"livez\">alive</a></li>
 <li><a href=\"metrics\">Numbers for Prometheus</a></li>

@@ -7,6 +7,7 @@ use imori_nats::settings::Settings;
 use imori_server::config::{ProtocolName, Service};
 use serde::Serialize;
 
+use super::jsz::JetStreamVarz;
 use super::monitor_state::MonitorState;
 use super::rows::each_row;
 use super::wording::{timestamp, uptime};
@@ -40,7 +41,7 @@ pub(super) struct Varz<'a> {
     leaf: Absent,
     mqtt: Absent,
     websocket: Absent,
-    jetstream: Absent,
+    jetstream: JetStreamVarz,
     start: String,
     now: String,
     uptime: String,
@@ -139,7 +140,7 @@ impl Varz<'_> {
             leaf: Absent {},
             mqtt: Absent {},
             websocket: Absent {},
-            jetstream: Absent {},
+            jetstream: JetStreamVarz::of(state),
             config_load_time: start.clone(),
             start,
             now: timestamp(now),

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
+use imori_nats::DeclaredStream;
 use imori_server::access::{
     AccessError, Draft, FileObjects, Permission, PolicyKind, PolicyRow, SubjectLists, TopicPermission, User,
     VhostFacts,
@@ -18,8 +19,12 @@ use super::declaration::{BindingDeclaration, Declaration, Ends, ExchangeDeclarat
 #[derive(Debug)]
 pub(crate) struct Import {
     pub(crate) objects: ImportedObjects,
-    /// Exchanges, then queues, then bindings.
+    /// Exchanges, then queues.
     pub(crate) declared: Vec<Declared>,
+    /// Streams with their consumers, which are declared after queues.
+    pub(crate) streams: Vec<ImportedStream>,
+    /// Bindings, which are declared last.
+    pub(crate) bindings: Vec<Declared>,
     /// Descriptions of the parts without meaning here.
     pub(crate) left_out: Vec<String>,
 }
@@ -197,6 +202,50 @@ struct BindingRow {
     others: Map<String, Value>,
 }
 
+/// A stream, in the words of JetStream.
+#[derive(Debug, Deserialize)]
+struct StreamRow {
+    name: String,
+    #[serde(default)]
+    vhost: Option<String>,
+    configuration: Map<String, Value>,
+    #[serde(default)]
+    consumers: Vec<Map<String, Value>>,
+    #[serde(flatten)]
+    others: Map<String, Value>,
+}
+
+/// A stream that the document declares.
+#[derive(Debug)]
+pub(crate) struct ImportedStream {
+    /// The vhost that it is declared in.
+    pub(crate) vhost: String,
+    pub(crate) name: String,
+    /// Its configuration in JSON.
+    pub(crate) configuration: Vec<u8>,
+    /// The configurations of its durable consumers in JSON.
+    pub(crate) consumers: Vec<Vec<u8>>,
+}
+
+impl ImportedStream {
+    /// An error text that names the refused stream.
+    pub(crate) fn refused(&self, why: impl fmt::Display) -> String {
+        let (name, vhost) = (self.name.escape_debug(), self.vhost.escape_debug());
+        format!("stream `{name}` in vhost `{vhost}`: {why}")
+    }
+
+    /// Checks the configurations, apart from other streams.
+    fn check(&self) -> Result<(), AccessError> {
+        let refused = |error| AccessError::Bad(self.refused(error));
+        let stream = DeclaredStream::read(&self.name, &self.configuration, &[]).map_err(refused)?;
+        let mut consumers = Vec::new();
+        for consumer in &self.consumers {
+            consumers.push(stream.consumer(consumer, &consumers).map_err(refused)?.0);
+        }
+        Ok(())
+    }
+}
+
 /// An object that the document declares.
 #[derive(Debug)]
 pub(crate) struct Declared {
@@ -215,7 +264,7 @@ impl Declared {
 }
 
 /// The document's lists that are imported.
-const KNOWN: [&str; 9] = [
+const KNOWN: [&str; 10] = [
     "vhosts",
     "users",
     "permissions",
@@ -225,6 +274,7 @@ const KNOWN: [&str; 9] = [
     "exchanges",
     "queues",
     "bindings",
+    "streams",
 ];
 
 /// The component of the parameters that hold a vhost's limits.
@@ -311,6 +361,19 @@ impl Import {
             };
             declared.push(Declared { vhost, what, declaration });
         }
+        let mut streams = Vec::new();
+        for row in rows::<StreamRow>(&mut document, "streams")? {
+            let what = format!("stream `{}`", row.name.escape_debug());
+            note(&mut left_out, &what, &row.others);
+            let vhost = in_vhost(row.vhost.as_deref(), vhost, &what)?;
+            let json = |object: Map<String, Value>| Value::Object(object).to_string().into_bytes();
+            let consumers = row.consumers.into_iter().map(json).collect();
+            let stream =
+                ImportedStream { vhost, name: row.name, configuration: json(row.configuration), consumers };
+            stream.check()?;
+            streams.push(stream);
+        }
+        let mut bindings = Vec::new();
         for row in rows::<BindingRow>(&mut document, "bindings")? {
             let what =
                 format!("binding of `{}` to `{}`", row.destination.escape_debug(), row.source.escape_debug());
@@ -330,7 +393,7 @@ impl Import {
             let ends = Ends { source: row.source, destination: row.destination, is_to_queue };
             let BindingRow { routing_key, arguments, .. } = row;
             let declaration = Declaration::Binding(BindingDeclaration { ends, routing_key, arguments });
-            declared.push(Declared { vhost, what, declaration });
+            bindings.push(Declared { vhost, what, declaration });
         }
         for vhost in &mut objects.vhosts {
             let what = format!("vhost `{}`", vhost.name.escape_debug());
@@ -357,7 +420,7 @@ impl Import {
                 left_out.push(format!("`{}`, {rows} of them", name.escape_debug()));
             }
         }
-        Ok(Import { objects, declared, left_out })
+        Ok(Import { objects, declared, streams, bindings, left_out })
     }
 }
 

@@ -75,6 +75,7 @@ impl From<BrokerError> for OperationError {
             | BrokerError::Inequivalent { .. }
             | BrokerError::Route(RouteError::Differs { .. })
             | BrokerError::QueueFull(_)
+            | BrokerError::StreamKeeps(_)
             | BrokerError::Quota(_)
             | BrokerError::TooManyQueues
             | BrokerError::Nowhere(_)

@@ -67,7 +67,7 @@ impl VhostOperator {
     }
 
     /// Collects the entries of a peek and reads those on disk; `None` if not even the first can be read now.
-    async fn read(&self, id: QueueId, found: Peek) -> Option<Vec<Entry>> {
+    pub(super) async fn read(&self, id: QueueId, found: Peek) -> Option<Vec<Entry>> {
         let (mut entries, mut bytes) = (Vec::new(), 0);
         let mut is_whole = !found.is_being_written;
         for part in found.parts {
@@ -132,7 +132,8 @@ impl VhostOperator {
     }
 }
 
-fn unreadable() -> OperationError {
+/// The refusal of a request that waited too long for messages on disk.
+pub(super) fn unreadable() -> OperationError {
     let text = "the messages are on disk and cannot be read now; ask again in a moment";
     OperationError::Unavailable(String::from(text))
 }

@@ -2,15 +2,22 @@
 //! recovery of lost definitions imports a document before it lets users in.
 
 use imori_core::authorize::Identity;
-use imori_core::internal::{Done, Verb};
+use imori_core::id::VhostId;
+use imori_core::internal::{Done, StreamVerb, Verb};
+use imori_core::name::Name;
+use imori_core::stream::Stream;
+use imori_nats::jetstream::consumer_config::ConsumerConfig;
+use imori_nats::jetstream::stream_config::StreamConfig;
+use imori_nats::{DeclaredStream, config_of, config_of_consumer};
 use imori_server::InternalClient;
 use imori_server::access::{FileObjects, FirstPassword};
 use imori_server::broker::Broker;
 use tokio::task::spawn_blocking;
 use tracing::{info, warn};
 
+use super::streams::stream_ids;
 use crate::objects::change::change;
-use crate::objects::import::{Declared, Import};
+use crate::objects::import::{Declared, Import, ImportedStream};
 use crate::objects::operation_error::OperationError;
 
 /// Declarations that one turn of a cell makes.
@@ -24,7 +31,7 @@ const DECLARATIONS_A_TURN: usize = 32;
 pub(crate) async fn take_over(
     broker: &Broker,
     identity: &Identity,
-    Import { objects, declared, left_out }: Import,
+    Import { objects, declared, streams, bindings, left_out }: Import,
     file: Option<FileObjects>,
 ) -> Result<Vec<String>, OperationError> {
     let policy_vhosts = objects.policy_vhosts();
@@ -37,8 +44,10 @@ pub(crate) async fn take_over(
     for vhost in policy_vhosts {
         broker.enforce_policies(vhost).await.ok_or(OperationError::Ended)?;
     }
-    let count = declared.len();
+    let count = declared.len() + streams.len() + bindings.len();
     declare_all(broker, identity, declared).await?;
+    declare_streams(broker, identity, &streams).await?;
+    declare_all(broker, identity, bindings).await?;
     info!(declared = count, left_out = left_out.len(), by = %identity.user, "definitions are imported");
     left_out.iter().for_each(|what| warn!(%what, "a part of imported definitions is left out"));
     Ok(left_out)
@@ -98,6 +107,79 @@ async fn declare_all(
         }
     }
     Ok(())
+}
+
+/// Declares streams with their consumers, and waits until they are durable.
+async fn declare_streams(
+    broker: &Broker,
+    identity: &Identity,
+    streams: &[ImportedStream],
+) -> Result<(), OperationError> {
+    for of_vhost in streams.chunk_by(|one, next| one.vhost == next.vhost) {
+        let Some(first) = of_vhost.first() else { continue };
+        let found = broker.table().vhost_named(first.vhost.as_bytes());
+        let vhost = found.ok_or_else(|| OperationError::Bad(first.refused("the vhost is not there")))?;
+        let mut others = stream_configs(broker, vhost).await;
+        let client = broker.connect_operator(identity.clone(), vhost).await?;
+        for stream in of_vhost {
+            let own = others.iter().position(|(config, _)| config.name == stream.name);
+            let own = own.map(|at| others.swap_remove(at));
+            let declared = declare_stream(&client, stream, own, &others).await;
+            others.push(declared.map_err(|why| OperationError::Bad(stream.refused(why)))?);
+        }
+    }
+    Ok(())
+}
+
+/// The configuration of a stream and those of its consumers.
+type Configs = (StreamConfig, Vec<ConsumerConfig>);
+
+/// The configurations of the streams in a vhost.
+async fn stream_configs(broker: &Broker, vhost: VhostId) -> Vec<Configs> {
+    let mut configs = Vec::new();
+    for (_, id) in stream_ids(broker, &[vhost]).await {
+        let of_stream = broker.with_queue(id, |queue| {
+            let consumers = queue.stream().into_iter().flat_map(Stream::consumers);
+            (config_of(queue), consumers.map(config_of_consumer).collect())
+        });
+        configs.extend(of_stream);
+    }
+    configs
+}
+
+/// Declares a stream with its consumers, where `own` is what the broker has of it; returns the configurations.
+async fn declare_stream(
+    client: &InternalClient,
+    imported: &ImportedStream,
+    own: Option<Configs>,
+    others: &[Configs],
+) -> Result<Configs, String> {
+    let others: Vec<StreamConfig> = others.iter().map(|(config, _)| config.clone()).collect();
+    let stream = DeclaredStream::read(&imported.name, &imported.configuration, &others);
+    let stream = stream.map_err(|error| error.to_string())?;
+    let (config, mut consumers) = own.unwrap_or_else(|| (stream.config().clone(), Vec::new()));
+    if config != *stream.config() {
+        return Err(String::from("it exists with another configuration; change or delete it first"));
+    }
+    let name = Name::from(imported.name.as_str());
+    let on_stream = |verb| Verb::Stream { stream: name.clone(), verb };
+    let settings = Box::new(stream.settings());
+    let mut verbs = vec![on_stream(StreamVerb::Declare { settings, subjects: stream.subjects() })];
+    for configuration in &imported.consumers {
+        let consumer = stream.consumer(configuration, &consumers);
+        let (config, settings) = consumer.map_err(|error| error.to_string())?;
+        if let Some(settings) = settings {
+            let consumer = Name::from(config.name.as_str());
+            verbs.push(on_stream(StreamVerb::PutConsumer { consumer, settings: Box::new(settings) }));
+            consumers.push(config);
+        }
+    }
+    match client.done(Verb::Define(verbs)).await {
+        Ok(Done::Defined { refused: None, .. }) => Ok((config, consumers)),
+        Ok(Done::Defined { refused: Some(error), .. }) => Err(error.to_string()),
+        Ok(_) => Err(OperationError::Ended.to_string()),
+        Err(error) => Err(error.to_string()),
+    }
 }
 
 /// Makes these declarations; the error names the first one refused.

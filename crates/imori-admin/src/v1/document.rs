@@ -24,6 +24,7 @@ use super::problem::{PROBLEM_TYPE, Problem};
         (name = "exchanges", description = "Exchanges and bindings."),
         (name = "queues", description = "Queues."),
         (name = "messages", description = "Messages of queues."),
+        (name = "streams", description = "Streams, with their consumers and messages."),
         (name = "connections", description = "Connections, sessions and consumers."),
         (name = "policies", description = "Settings given to queues and exchanges by their names."),
         (name = "config", description = "The configuration in force, and its reload."),

@@ -5,7 +5,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::request::{Answered, Names};
-use crate::operations::links::session_details;
+use crate::operations::readers::session_details;
 use crate::requests::answer::Answer;
 use crate::requests::operator::Operator;
 

@@ -16,6 +16,7 @@ mod vhosts;
 mod policies;
 mod messages;
 mod exchanges;
+mod streams;
 mod queues;
 mod connections;
 mod links;

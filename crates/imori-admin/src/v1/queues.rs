@@ -225,9 +225,9 @@ pub(super) struct DeleteQuery {
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct Dropped {
     /// This was a dry run: nothing changed.
-    dry_run: bool,
+    pub(super) dry_run: bool,
     /// Number of ready messages dropped, or that would be dropped.
-    messages: usize,
+    pub(super) messages: usize,
 }
 
 /// Deletes a queue with its messages; with `dry_run` only reports how many ready messages would be dropped.
@@ -257,7 +257,7 @@ pub(super) async fn delete(
 pub(super) struct DryRunQuery {
     /// Only report what would happen.
     #[serde(default)]
-    dry_run: bool,
+    pub(super) dry_run: bool,
 }
 
 /// Drops the ready messages of a queue; with `dry_run` only reports how many there are.

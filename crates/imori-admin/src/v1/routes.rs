@@ -11,8 +11,8 @@ use utoipa_axum::routes;
 
 use super::document::{head, with_refusals};
 use super::{
-    config, connections, definitions, events, exchanges, links, messages, overview, policies, queues, users,
-    vhosts,
+    config, connections, definitions, events, exchanges, links, messages, overview, policies, queues,
+    streams, users, vhosts,
 };
 use crate::requests::admin_state::AdminState;
 use crate::requests::endpoint::{Endpoint, Login, Right};
@@ -71,6 +71,14 @@ fn table() -> Vec<(Action, Right, Described)> {
         (Manage, Write, routes!(messages::publish_to_queue)),
         (Manage, Move, routes!(messages::relocate)),
         (Manage, Move, routes!(messages::retry)),
+        (Manage, Shown, routes!(streams::list_all)),
+        (Manage, Vhost, routes!(streams::list)),
+        (Manage, Vhost, routes!(streams::show)),
+        (Manage, Configure, routes!(streams::delete)),
+        (Manage, Read, routes!(streams::purge)),
+        (Manage, Read, routes!(streams::messages)),
+        (Manage, Read, routes!(streams::message)),
+        (Manage, Read, routes!(streams::delete_message)),
         (Manage, ShownOwn, routes!(connections::list)),
         (Manage, ShownOwn, routes!(connections::show)),
         (Manage, EndsOwn, routes!(connections::close)),
