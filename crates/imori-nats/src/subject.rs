@@ -97,6 +97,24 @@ mod tests {
     use super::*;
 
     #[test]
+    fn keys_of_amqp_stand_for_filters() {
+        for (key, filter) in [
+            ("a.b", Some("a.b")),
+            ("a.*", Some("a.*")),
+            ("a.#", Some("a.>")),
+            ("#", Some(">")),
+            ("a#", Some("a#")),
+            ("a.#.b", None),
+            ("a..b", None),
+            ("", None),
+            ("a b", None),
+        ] {
+            assert_eq!(filter_of_key(key.as_bytes()).as_deref(), filter, "{key}");
+        }
+        assert_eq!(filter_of_key(b"\xff"), None);
+    }
+
+    #[test]
     fn subjects_are_checked_as_in_nats_server() {
         for (subject, valid, literal) in [
             ("a", true, true),

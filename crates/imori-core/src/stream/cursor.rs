@@ -3,6 +3,8 @@
 //! A cursor moves with each delivery and keeps nothing of it: the session of its consumer knows what is unsettled, and
 //! the consumer's credit ends with that. So a slow consumer costs the stream nothing, and an outcome moves only credit.
 
+use std::collections::BTreeSet;
+
 use foldhash::fast::FixedState;
 use hashbrown::HashMap;
 
@@ -102,7 +104,7 @@ impl Cursor {
 pub(crate) struct Cursors {
     all: HashMap<Reader, Cursor, FixedState>,
     /// Consumers that have looked at all messages below `end`, and wait for others.
-    at_end: Vec<Reader>,
+    at_end: BTreeSet<Reader>,
     end: u64,
 }
 
@@ -113,7 +115,7 @@ impl Cursors {
 
     pub(crate) fn remove(&mut self, reader: Reader) {
         self.all.remove(&reader);
-        self.at_end.retain(|other| *other != reader);
+        self.at_end.remove(&reader);
     }
 
     pub(crate) fn get_mut(&mut self, reader: Reader) -> Option<&mut Cursor> {
@@ -127,17 +129,61 @@ impl Cursors {
 
     /// Notes that a consumer has looked at all messages that it may see.
     pub(crate) fn note_end(&mut self, reader: Reader) {
-        if !self.at_end.contains(&reader) {
-            self.at_end.push(reader);
-        }
+        self.at_end.insert(reader);
     }
 
     /// Takes out the consumers that wait for messages, if there are new ones: readers may see those below `end`.
-    pub(crate) fn take_waiting(&mut self, end: u64) -> Vec<Reader> {
+    pub(crate) fn take_waiting(&mut self, end: u64) -> BTreeSet<Reader> {
         if end <= self.end {
-            return Vec::new();
+            return BTreeSet::new();
         }
         self.end = end;
         std::mem::take(&mut self.at_end)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::id::{ConnectionId, ReaderId};
+
+    fn reader(slot: u32) -> Reader {
+        let connection = ConnectionId { cell: 0, slot: 0, generation: 0 };
+        Reader { connection, id: ReaderId { slot, generation: 0 } }
+    }
+
+    #[test]
+    fn a_filter_takes_its_values_and_messages_without_one_if_it_says_so() {
+        let filter = |values: &[&str], takes_unmarked| {
+            let values = values.iter().map(|value| value.as_bytes().into()).collect();
+            ValueFilter::new(values, takes_unmarked).unwrap()
+        };
+        let red = Value::text(b"red");
+        for (filter, value, expected) in [
+            (filter(&["red", "green"], false), Some(&red), true),
+            (filter(&["green"], true), Some(&red), false),
+            (filter(&["re", "redder"], false), Some(&red), false),
+            (filter(&["red"], false), None, false),
+            (filter(&["red"], true), None, true),
+            (filter(&[], true), None, true),
+            (filter(&["1"], false), Some(&Value::Int(1)), false),
+        ] {
+            assert_eq!(filter.takes(value), expected, "{filter:?} {value:?}");
+        }
+        let many = |count| ValueFilter::new(vec![Box::default(); count], false);
+        assert!(many(FILTER_VALUES_MAX).is_some() && many(FILTER_VALUES_MAX + 1).is_none());
+    }
+
+    #[test]
+    fn those_at_the_end_are_woken_once_for_new_messages() {
+        let mut cursors = Cursors::default();
+        assert!(cursors.take_waiting(5).is_empty());
+        for slot in [2, 1, 2, 3] {
+            cursors.note_end(reader(slot));
+        }
+        cursors.remove(reader(3));
+        assert!(cursors.take_waiting(5).is_empty(), "nothing is new");
+        assert_eq!(cursors.take_waiting(6), BTreeSet::from([reader(1), reader(2)]));
+        assert!(cursors.take_waiting(7).is_empty());
     }
 }

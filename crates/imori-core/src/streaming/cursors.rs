@@ -128,9 +128,13 @@ impl Queue {
             cursor.next = sequence + 1;
             false
         });
-        match looked {
-            Looked::OnDisk(page) => Stop::OnDisk(page),
-            Looked::Stopped(_) | Looked::End => stop,
+        if let Looked::OnDisk(page) = looked {
+            return Stop::OnDisk(page);
         }
+        if let Stop::AtEnd = stop {
+            // The last messages may be gone already.
+            cursor.next = cursor.next.max(end);
+        }
+        stop
     }
 }
