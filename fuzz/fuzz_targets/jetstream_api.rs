@@ -10,7 +10,7 @@
 use imori_nats::codec::duration::Nanos;
 use imori_nats::codec::time::Timestamp;
 use imori_nats::jetstream::account::{AccountLimits, ServerLimits};
-use imori_nats::jetstream::ack::{Ack, AckSubject};
+use imori_nats::jetstream::ack::{Ack, AckSubject, FlowSubject};
 use imori_nats::jetstream::batch::FastBatch;
 use imori_nats::jetstream::bodies::{
     ConsumersRequest, MessageDeleteRequest, MessageGetRequest, PauseRequest, PurgeRequest, ResetRequest,
@@ -137,6 +137,9 @@ fn pull(input: &[u8]) {
 fn ack(input: &[u8]) {
     let _ = Ack::parse(input);
     drop(FastBatch::parse(input));
+    if let Some(flow) = FlowSubject::parse(input) {
+        assert_eq!(FlowSubject::parse(&flow.encode()), Some(flow));
+    }
     let Some(subject) = AckSubject::parse(input) else { return };
     planted();
     let mut written = Vec::new();

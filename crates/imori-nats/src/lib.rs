@@ -17,6 +17,7 @@ mod header_block;
 pub mod jetstream;
 pub mod address;
 pub mod transform;
+pub mod counter;
 pub mod subject;
 pub mod codec;
 pub mod limits;

@@ -3,7 +3,7 @@
 use crate::delivery::Delivery;
 use crate::id::{ConnectionId, QueueId, Reader};
 use crate::outbound::{Outbound, SharedHeaders, Wake};
-use crate::pipeline::{FollowUps, offer, publish_dead_letters, record_effects};
+use crate::pipeline::{FollowUps, offer, publish_dead_letters, publish_outgoing, record_effects};
 use crate::queue::{Effects, Queue};
 use crate::room::Room;
 use crate::world::World;
@@ -18,7 +18,7 @@ pub(super) fn change_and_deliver<W: World, R>(
     let now = world.now();
     let allowance = world.room().allow();
     let mut effects = Effects::allowed(&allowance);
-    let (result, vhost, follow_ups) = world.with_queue(id, |queue| {
+    let (result, vhost, follow_ups, outgoing) = world.with_queue(id, |queue| {
         let result = change(queue, &mut effects);
         let mut offer = |reader, delivery: &Delivery<'_>| {
             offer(world, id, reader, delivery, &mut SharedHeaders::for_receivers(1))
@@ -28,7 +28,8 @@ pub(super) fn change_and_deliver<W: World, R>(
             let end = |outbound: &mut Outbound| outbound.end_drain(reader.id, name, is_all);
             world.with_outbound(reader.connection, end).unwrap_or(true)
         });
-        (result, queue.vhost(), FollowUps::of(world, (id, queue), &mut effects, now))
+        let follow_ups = FollowUps::of(world, (id, queue), &mut effects, now);
+        (result, queue.vhost(), follow_ups, queue.take_outgoing())
     })?;
     if let Some(follow_ups) = follow_ups {
         follow_ups.run(world, id);
@@ -37,6 +38,9 @@ pub(super) fn change_and_deliver<W: World, R>(
     record_effects(world, &mut effects, &mut dead);
     if !dead.is_empty() {
         publish_dead_letters(world, vhost, dead);
+    }
+    if !outgoing.is_empty() {
+        publish_outgoing(world, vhost, outgoing);
     }
     Some(result)
 }

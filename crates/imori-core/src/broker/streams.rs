@@ -12,7 +12,7 @@ use crate::pipeline::Readers;
 use crate::queue::{Effects, Peek, Queue, QueueSettings};
 use crate::route::{Arguments, BindingKey, Syntax};
 use crate::stream::{
-    ConsumerSettings, Filter, LateAnswer, PullEnd, PullRequest, Settlement, StreamMessage, StreamPurge,
+    ConsumerSettings, Filter, LateAnswer, PullEnd, PullRequest, ResetRefusal, Settlement, StreamMessage, StreamPurge,
 };
 use crate::streaming::Outlet as _;
 use crate::world::{Change, World};
@@ -230,6 +230,22 @@ pub fn settle_stream<W: World>(
     Ok(settled)
 }
 
+/// Notes a reader's answer to a request of flow control. Returns whether there is such a consumer.
+///
+/// # Errors
+/// As [`with_stream`].
+pub fn answer_flow_control<W: World>(
+    world: &W,
+    actor: &Actor<'_>,
+    (stream, consumer): (&[u8], &[u8]),
+    number: u64,
+) -> Result<bool, BrokerError> {
+    let now = world.now();
+    with_stream(world, actor, Action::Consume, stream, |queue, effects| {
+        queue.answer_flow_control(consumer, number, now, effects)
+    })
+}
+
 /// Adds a request for messages to a consumer of a stream. A request that cannot wait is told so. Returns whether there
 /// is such a consumer.
 ///
@@ -239,17 +255,38 @@ pub fn request_from_stream<W: World>(
     world: &W,
     actor: &Actor<'_>,
     (stream, consumer): (&[u8], &[u8]),
-    request: PullRequest,
+    request: &PullRequest,
 ) -> Result<bool, BrokerError> {
     let now = world.now();
     with_stream(world, actor, Action::Consume, stream, |queue, _| {
         let has_consumer = queue.stream().is_some_and(|stream| stream.consumer(consumer).is_some());
-        if has_consumer && let Err(request) = queue.request_from_stream(consumer, request, now) {
-            let (left, bytes_left) = (request.left, request.bytes_left.unwrap_or(0));
-            let ended = StreamMessage::PullEnded { end: PullEnd::TooManyWaiting, left, bytes_left };
-            Readers::of(world, queue.vhost()).send(&request.reply, &ended);
+        if has_consumer && let Err(end) = queue.request_from_stream(consumer, request, now) {
+            // A client that waits for heartbeats notices their absence; told at once, it would ask again at once.
+            if end != PullEnd::TooManyWaiting || request.heartbeat.is_none() {
+                let (left, bytes_left) = (request.left, request.bytes_left.unwrap_or(0));
+                let ended = StreamMessage::PullEnded { end, left, bytes_left };
+                Readers::of(world, queue.vhost()).send(&request.reply, &ended);
+            }
         }
         has_consumer
+    })
+}
+
+/// Moves a consumer of a stream to a message, or back to the first one that is not acknowledged; `None` if there is no
+/// such consumer. Returns the number of the message.
+///
+/// # Errors
+/// As [`with_stream`].
+pub fn reset_stream_consumer<W: World>(
+    world: &W,
+    actor: &Actor<'_>,
+    (stream, consumer): (&[u8], &[u8]),
+    to: Option<u64>,
+) -> Result<Option<Result<u64, ResetRefusal>>, BrokerError> {
+    with_stream(world, actor, Action::Consume, stream, |queue, effects| {
+        let moved = queue.reset_stream_consumer(consumer, to, effects);
+        queue.record_consumer(consumer, |record| world.append(vec![record]).first);
+        moved
     })
 }
 

@@ -20,6 +20,8 @@ pub use envelope::{Death, DeathReason, Deaths, Envelope};
 pub use properties::{OriginId, Origins, Properties, Property, Span};
 pub use publication::Publication;
 pub use stored::{BODY_SHARED_MIN, Message};
-pub use stream_publish::{Rollup, StreamPublish};
+pub use stream_publish::{
+    BatchEnd, BatchPublish, MessageRole, Receipt, Rollup, SchedulePublish, StreamPublish,
+};
 pub use value::Value;
 pub use view::{AddressParts, FILTER_VALUE, HeaderReader, HeaderReaders, MessageView, NoHeaders, OFFSET};

@@ -1,6 +1,7 @@
 //! Publishes messages under the locks of their queues: messages with ids to queues that de-duplicate, and messages to
 //! streams.
 
+use super::apart::append_apart;
 use super::batch::Batch;
 use super::follow_ups::FollowUps;
 use super::locked::{LockedPlan, LockedQueues};
@@ -73,11 +74,22 @@ fn enqueue_one<W: World>(
     let message_id = publication.view().property(Property::MessageId);
     let mut plan = LockedPlan::of(queues, route, message_id, arrival.now);
     answer_duplicates(queues, route, &plan, publication);
+    let mut apart = None;
     plan.takers.retain(|id| {
         let Some(queue) = queues.find(*id) else { return false };
         let is_on_disk = queue.durability().is_some_and(|durability| durability.level > Level::Memory);
         let admits = match queue.is_stream() && is_on_disk && world.room().is_alarmed() {
             true => Err(StreamRefusal::DiskFull),
+            false if queue.appends_apart(publication) => {
+                match append_apart(world, queue, publication, &arrival, effects) {
+                    Ok(confirm) => {
+                        report.receivers += 1;
+                        apart = Some(apart.map_or(confirm, |other: Confirm| other.and(confirm)));
+                        return false;
+                    }
+                    Err(refusal) => Err(refusal),
+                }
+            }
             false => queue.stream_admits(publication, arrival.address.subject()),
         };
         if let Err(refusal) = admits {
@@ -107,7 +119,12 @@ fn enqueue_one<W: World>(
         );
         taken.map(drop)
     });
-    plan.confirm(appended.map_or(Lsn::NONE, |appended| appended.through))
+    let confirm = plan.confirm(appended.map_or(Lsn::NONE, |appended| appended.through));
+    match apart {
+        Some(apart) if plan.takers.is_empty() && plan.earlier.is_none() => apart,
+        Some(apart) => confirm.and(apart),
+        None => confirm,
+    }
 }
 
 /// Answers the publisher of a message that streams have had before.

@@ -1,20 +1,15 @@
 //! Enqueues a recorded batch; each queue is locked once for the whole batch where possible.
 
-use std::sync::Arc;
-
 use super::batch::Batch;
 use super::follow_ups::FollowUps;
 use super::offer::offer;
+use super::own::record_in_stream;
 use super::record::record_effects;
 use super::report::Reports;
-use crate::confirm::{Level, Lsn};
 use crate::id::QueueId;
-use crate::message::{AddressView, Deaths, Publication};
 use crate::outbound::SharedHeaders;
-use crate::queue::{Arrival, DeadLetter, Effects, Queue};
-use crate::record::{NewRecord, RecordKind, encode_numbered};
+use crate::queue::{Arrival, DeadLetter, Effects};
 use crate::room::Room;
-use crate::time::Time;
 use crate::world::World;
 
 /// Enqueues a batch in its queues; `shared` serves all consumers that receive it at once. Messages
@@ -130,22 +125,4 @@ pub(crate) fn enqueue_in<W: World>(
         follow_ups.run(world, id);
     }
     record_effects(world, &mut effects, dead);
-}
-
-/// Records a message for a locked stream that other queues of its route have in another record: a dead letter.
-#[cold]
-fn record_in_stream<W: World>(
-    world: &W,
-    queue: &mut Queue,
-    publication: &Publication<'_>,
-    (address, deaths): (&AddressView<'_>, Option<&Arc<Deaths>>),
-    now: Time,
-) -> Lsn {
-    let level = queue.durability().map_or(Level::Memory, |durability| durability.level);
-    let Some((id, sequence)) = queue.reserve_sequence().filter(|_| level > Level::Memory) else {
-        return Lsn::NONE;
-    };
-    let deaths = deaths.map(|deaths| &**deaths);
-    let payload = encode_numbered(&publication.view(), address, deaths, (&[id], &[(id, sequence)]), now);
-    world.append(vec![NewRecord::new(RecordKind::Message, payload)]).first
 }

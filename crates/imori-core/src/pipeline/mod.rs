@@ -8,13 +8,16 @@
 //! Each step is a file and works on a [`Batch`]. For de-duplicated messages and transactions the
 //! three middle steps happen under the locks of all queues involved. The verbs are elsewhere.
 
+mod outgoing;
 mod send;
 mod dedup;
+mod apart;
 mod locked;
 mod dead_letter;
 mod enqueue;
 mod follow_ups;
 mod stream;
+mod own;
 mod offer;
 mod live;
 mod record;
@@ -30,6 +33,7 @@ pub(crate) use follow_ups::{FollowUps, give_up, unthrottle};
 pub(crate) use live::{live_receivers, pass, reply, send_live, send_to_own};
 pub(crate) use locked::{LockedPlan, LockedQueues};
 pub(crate) use offer::offer;
+pub(crate) use outgoing::publish_outgoing;
 pub(crate) use record::{
     group_bytes, is_scarce, message_record, record_annotations, record_counts, record_effects,
 };

@@ -7,7 +7,7 @@ use super::enqueue::{enqueue, enqueue_in};
 use super::live::send_live;
 use super::plan::{Plan, needs_plan};
 use super::record::record;
-use super::report::Reports;
+use super::report::{PublishReport, Reports};
 use crate::error::BrokerError;
 use crate::id::VhostId;
 use crate::outbound::SharedHeaders;
@@ -45,6 +45,20 @@ pub(crate) fn send<W: World>(
         trace(world, from, batch, reports.receivers().saturating_sub(before));
     }
     Ok(())
+}
+
+/// Publishes a batch of the broker's own to the queues of a route, and to no live reader.
+pub(crate) fn send_to_stores<W: World>(world: &W, route: &Route, batch: &mut Batch<'_>) {
+    if route.queues.is_empty() {
+        return;
+    }
+    let (mut dead, mut report) = (Vec::new(), PublishReport::default());
+    let (mut shared, mut reports) = (SharedHeaders::for_receivers(1), Reports::Sum(&mut report));
+    // Nobody could be told that a queue is full.
+    let _ = send_to_queues(world, route, batch, &mut shared, &mut reports, &mut dead);
+    if !dead.is_empty() {
+        publish_dead_letters(world, batch.vhost, dead);
+    }
 }
 
 /// Publishes a batch to the queues of a route. A transient message without an id needs no plan, unless it goes to a

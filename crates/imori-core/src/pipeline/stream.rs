@@ -5,16 +5,18 @@ use std::slice;
 use super::batch::Batch;
 use super::live::{live_receivers, send_live};
 use super::offer::offer;
+use super::own::publish_own;
 use super::report::{PublishReport, Reports};
 use super::resolve::{resolve, resolve_own};
 use crate::delivery::Delivery;
+use crate::entries::Entry;
 use crate::id::{QueueId, VhostId};
 use crate::message::{Address, AddressView, MessageView, OriginId, Properties, Publication, TOPIC_EXCHANGE};
 use crate::name::Name;
 use crate::outbound::SharedHeaders;
 use crate::queue::{Effects, Queue};
 use crate::route::Route;
-use crate::stream::{Advisory, StreamForm, StreamMessage};
+use crate::stream::{Advisory, Outgoing, StreamForm, StreamMessage};
 use crate::streaming::{Outlet, Sent};
 use crate::time::Time;
 use crate::world::World;
@@ -38,6 +40,8 @@ pub(crate) fn send_from_stream<W: World>(
     effects: &mut Effects,
 ) {
     let vhost = queue.vhost();
+    queue.expire_in_stream(now, effects);
+    publish_own(world, queue, now, effects);
     queue.send_from_stream(now, &mut Readers { world, vhost, last: None }, effects);
     let mut offer = |reader, delivery: &Delivery<'_>| {
         offer(world, id, reader, delivery, &mut SharedHeaders::for_receivers(1))
@@ -80,21 +84,59 @@ impl<W: World> Outlet for Readers<'_, W> {
         }
     }
 
+    fn new_pin(&mut self) -> Name {
+        let id: String = self.world.secret().iter().map(|byte| format!("{byte:02x}")).collect();
+        Name::from(id.as_str())
+    }
+
     fn advise(&mut self, advisory: &Advisory<'_>) {
         let (subject, form) = self.world.stream_forms().advisory(advisory, self.world.secret());
         let body = form.body.unwrap_or_default();
         answer(self.world, self.vhost, &subject, &Publication::new(&form.properties, &form.text, &body));
     }
 
+    fn publish(&mut self, subject: &Name, message: &StreamMessage<'_>) -> Option<Outgoing> {
+        let route = self.route(subject).filter(|route| !route.is_empty())?;
+        let form = self.world.stream_forms().form(message, self.world.header_readers());
+        self.send_form(&route, subject, message, &form);
+        if route.queues.is_empty() {
+            return None;
+        }
+        let body = form.body.or_else(|| Some(sent_on(message)?.message().view().body.to_vec()));
+        Some(Outgoing { subject: subject.clone(), form: StreamForm { body, ..form } })
+    }
+
     fn send(&mut self, subject: &Name, message: &StreamMessage<'_>) -> Sent {
         let Some(route) = self.route(subject) else { return Sent::Nobody };
-        let StreamForm { properties, text, body } =
-            self.world.stream_forms().form(message, self.world.header_readers());
+        let form = self.world.stream_forms().form(message, self.world.header_readers());
+        match self.send_form(&route, subject, message, &form) {
+            PublishReport { receivers: 0, .. } => Sent::Nobody,
+            PublishReport { slow_reader: Some(_), .. } => Sent::SlowReader,
+            _ => Sent::Taken,
+        }
+    }
+}
+
+/// The stored message that is sent on.
+fn sent_on<'a>(message: &StreamMessage<'a>) -> Option<&'a Entry> {
+    match message {
+        StreamMessage::Delivery { entry, .. }
+        | StreamMessage::Direct { entry, .. }
+        | StreamMessage::Republished { entry, .. } => Some(*entry),
+        _ => None,
+    }
+}
+
+impl<W: World> Readers<'_, W> {
+    /// Sends a message in its form to the live readers of a route.
+    fn send_form(
+        &self,
+        route: &Route,
+        subject: &Name,
+        message: &StreamMessage<'_>,
+        form: &StreamForm,
+    ) -> PublishReport {
         let own = Address::new(TOPIC_EXCHANGE, subject.as_bytes());
-        let sent_on = match message {
-            StreamMessage::Delivery { entry, .. } | StreamMessage::Direct { entry, .. } => Some(*entry),
-            _ => None,
-        };
         // A delivery keeps its subject, an answer has the one that it goes to.
         let other = match message {
             StreamMessage::Delivery { entry, delivery, .. } => {
@@ -107,27 +149,19 @@ impl<W: World> Outlet for Readers<'_, W> {
             (StreamMessage::Delivery { entry, .. }, None) => AddressView::new(&entry.envelope().address),
             (_, other) => AddressView::passing(&own.exchange, other.as_deref().unwrap_or(subject.as_bytes())),
         };
-        let publication = match (&body, sent_on) {
-            (Some(body), _) => Publication::new(&properties, &text, body),
+        let (properties, text) = (&form.properties, &form.text);
+        let publication = match (&form.body, sent_on(message)) {
+            (Some(body), _) => Publication::new(properties, text, body),
             (None, Some(entry)) => match entry.message().shared_body() {
-                Some(shared) => Publication::with_shared_body(&properties, &text, shared),
-                None => Publication::new(&properties, &text, entry.message().view().body),
+                Some(shared) => Publication::with_shared_body(properties, text, shared),
+                None => Publication::new(properties, text, entry.message().view().body),
             },
-            (None, None) => Publication::new(&properties, &text, b""),
+            (None, None) => Publication::new(properties, text, b""),
         };
         let batch = Batch::new(self.vhost, &address, slice::from_ref(&publication));
         let mut report = PublishReport::default();
-        send_live(
-            self.world,
-            &route,
-            &batch,
-            &mut SharedHeaders::for_receivers(1),
-            &mut Reports::Sum(&mut report),
-        );
-        match report {
-            PublishReport { receivers: 0, .. } => Sent::Nobody,
-            PublishReport { slow_reader: Some(_), .. } => Sent::SlowReader,
-            _ => Sent::Taken,
-        }
+        let reports = &mut Reports::Sum(&mut report);
+        send_live(self.world, route, &batch, &mut SharedHeaders::for_receivers(1), reports);
+        report
     }
 }

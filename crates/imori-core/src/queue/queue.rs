@@ -410,8 +410,13 @@ impl Queue {
 
     /// Returns the next wake-up to request; `None` if one that is early enough was requested before.
     pub fn new_wake_up(&mut self) -> Option<Time> {
-        let messages =
-            self.ready.fronts().filter_map(|entry| entry.envelope.deadline(self.settings.message_ttl)).min();
+        let messages = match self.stream.is_some() {
+            true => self.next_to_age(),
+            false => {
+                let deadline = |entry: &Entry| entry.envelope.deadline(self.settings.message_ttl);
+                self.ready.fronts().filter_map(deadline).min()
+            }
+        };
         let due = self.delayed.as_ref().and_then(|delayed| delayed.next_due());
         let forgotten = self.dedup.as_ref().and_then(|dedup| dedup.end());
         // While the queue is held up, no message expires before the pending dead letters leave.

@@ -17,7 +17,7 @@ use crate::entries::{GonePage, PageFacts, PagePlace};
 use crate::id::{DurableQueueId, QueueId, VhostId};
 use crate::limits::PAGE_BYTES_GOAL;
 use crate::memory::Gauge;
-use crate::message::{AddressView, Deaths, Message, Property, Publication};
+use crate::message::{AddressView, Deaths, Message, MessageView, Property, Publication};
 use crate::name::Name;
 use crate::policy::Policies;
 use crate::queue::{Arrival, Queue, QueueSettings};
@@ -27,7 +27,7 @@ use crate::record::{
     decode_purge, decode_settle, decode_stream_entry,
 };
 use crate::route::{ExchangeKind, Settings, Target};
-use crate::stream::{NoStreamForms, StreamForms};
+use crate::stream::{NoStreamForms, Stream, StreamForms};
 use crate::streaming::FoundStream;
 use crate::time::Time;
 use crate::topology::Topology;
@@ -387,10 +387,18 @@ impl Restore {
         place: PagePlace,
         entries: impl Iterator<Item = (Lsn, &'a [u8])>,
     ) -> Result<(), RecordError> {
+        let stream = self.queues.get(&queue).and_then(|(queue, _)| queue.stream());
+        let has_roles = stream.is_some_and(Stream::has_roles);
+        let is_counter = stream.is_some_and(|stream| stream.settings.is_counter);
+        let (forms, now) = (self.forms, self.now);
+        let read = |view: &MessageView<'_>, stored| {
+            let role = has_roles.then(|| forms.role(view, stored, now)).unwrap_or_default();
+            (role, is_counter.then(|| forms.count(view.body)).flatten())
+        };
         let state = self.streams.entry(queue).or_default();
         let mut gone = Vec::new();
         for (_, payload) in entries {
-            let entry = decode_stream_entry(payload)?;
+            let entry = decode_stream_entry(payload, read)?;
             let is_twice = !state.paged.insert(entry.sequence);
             match is_twice
                 || state.removed.contains(&entry.sequence)

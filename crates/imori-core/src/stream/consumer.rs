@@ -14,8 +14,9 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
-use super::pull::{PullRequest, Requests};
-use super::settings::{AckPolicy, ConsumerSettings};
+use super::pace::Pace;
+use super::pull::{Pin, Requests};
+use super::settings::{AckPolicy, ConsumerSettings, RequestPolicy};
 use crate::confirm::Lsn;
 use crate::name::Name;
 use crate::time::Time;
@@ -79,6 +80,8 @@ pub struct StreamConsumer {
     /// Messages that nobody has got yet.
     pub(crate) unread: u64,
     pub(crate) requests: Requests,
+    /// The client whose requests get messages, of a consumer that serves only one.
+    pub(crate) pin: Option<Box<Pin>>,
     /// The deliver subject has a subscription.
     pub(crate) is_active: bool,
     /// When the last interest was seen.
@@ -87,6 +90,8 @@ pub struct StreamConsumer {
     pub(crate) held_until: Option<Time>,
     /// When the next heartbeat is due.
     pub(crate) heartbeat: Option<Time>,
+    /// What slows its deliveries down, if anything does.
+    pub(crate) pace: Option<Box<Pace>>,
     /// The record that has the whole state; later records have changes of it.
     pub(crate) recorded: Lsn,
     /// The state has changed since its last record.
@@ -115,7 +120,7 @@ impl StreamConsumer {
     ) -> StreamConsumer {
         let before = first_ones.front().copied().unwrap_or(next).saturating_sub(1);
         let place = Position { consumer: 0, stream: before };
-        let requests = Requests::new(settings.requests_max);
+        let requests = Requests::new(settings.requests_max, settings.request_policy == RequestPolicy::Ranked);
         StreamConsumer {
             name,
             created: now,
@@ -131,69 +136,16 @@ impl StreamConsumer {
             done: BTreeSet::new(),
             unread,
             requests,
+            pin: None,
             is_active: false,
             last_interest: now,
             held_until: None,
             heartbeat: None,
+            pace: None,
             recorded: Lsn::NONE,
             is_changed: true,
             settings,
         }
-    }
-
-    /// The name.
-    pub fn name(&self) -> &Name {
-        &self.name
-    }
-
-    /// The settings.
-    pub fn settings(&self) -> &ConsumerSettings {
-        &self.settings
-    }
-
-    /// When it was made.
-    pub fn created(&self) -> Time {
-        self.created
-    }
-
-    /// The latest delivery, and when it was.
-    pub fn delivered(&self) -> (Position, Option<Time>) {
-        (self.delivered, self.last_delivery)
-    }
-
-    /// The delivery up to which all are acknowledged, and when the last acknowledgement came.
-    pub fn floor(&self) -> (Position, Option<Time>) {
-        (self.floor, self.last_ack)
-    }
-
-    /// Number of unacknowledged deliveries.
-    pub fn pending_len(&self) -> usize {
-        self.pending.len()
-    }
-
-    /// Number of unacknowledged messages that were delivered more than once.
-    pub fn redelivered_len(&self) -> usize {
-        self.pending.values().filter(|pending| pending.deliveries > 1).count()
-    }
-
-    /// Number of requests that wait.
-    pub fn waiting_len(&self) -> usize {
-        self.requests.len()
-    }
-
-    /// Number of messages that nobody has got yet.
-    pub fn unread(&self) -> u64 {
-        self.unread
-    }
-
-    /// Whether the deliver subject has a subscription.
-    pub fn is_active(&self) -> bool {
-        self.is_active
-    }
-
-    /// Whether deliveries wait for a time in the future.
-    pub fn is_paused(&self, now: Time) -> bool {
-        self.settings.paused_until.is_some_and(|until| until > now)
     }
 
     /// What it would deliver next; `None` while it must not deliver anything new and nothing is to be repeated.
@@ -377,6 +329,8 @@ impl StreamConsumer {
             self.held_until,
             self.heartbeat,
             self.settings.paused_until,
+            self.pace.as_ref().and_then(|pace| pace.held_until),
+            self.pin.as_ref().map(|pin| pin.due),
         ];
         times.into_iter().flatten().min()
     }
@@ -391,16 +345,21 @@ impl StreamConsumer {
         self.is_active || self.requests.len() > 0
     }
 
-    /// Adds a request for messages; gives it back if too many wait.
-    pub(crate) fn request(&mut self, request: PullRequest, now: Time) -> Result<(), PullRequest> {
-        self.last_interest = now;
-        self.requests.add(request)
-    }
-
     /// Whether a message is needed: it was not delivered yet, or it is unacknowledged.
     pub(crate) fn needs(&self, sequence: u64, subject: &[u8]) -> bool {
         let is_ahead = sequence >= self.next || self.first_ones.contains(&sequence);
         self.pending.contains_key(&sequence) || is_ahead && self.settings.filter.takes(subject)
+    }
+
+    /// Goes to another place in the stream, where everything is unread.
+    pub(crate) fn reset(&mut self, next: u64, unread: u64) {
+        let place = Position { consumer: 0, stream: next.saturating_sub(1) };
+        self.restore(place, place, std::iter::empty());
+        (self.next, self.unread) = (next, unread);
+        (self.last_delivery, self.last_ack) = (None, None);
+        self.first_ones.clear();
+        self.done.clear();
+        self.is_changed = true;
     }
 
     /// Restores the state that a record has.

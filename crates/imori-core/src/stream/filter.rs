@@ -1,4 +1,4 @@
-//! The subjects that a reader of a stream wants.
+//! The subjects that a reader of a stream wants, or that an operator purges.
 
 use crate::name::Name;
 use crate::route::pattern::{Pattern, PatternError, is_match};
@@ -52,4 +52,15 @@ impl Filter {
     pub fn texts(&self) -> impl Iterator<Item = &Name> {
         self.patterns.iter().map(|(text, _)| text)
     }
+}
+
+/// What an operator wants to be gone from a stream.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StreamPurge {
+    /// The subjects.
+    pub filter: Filter,
+    /// Messages from this number on stay.
+    pub up_to: Option<u64>,
+    /// Number of messages that stay, of those that the filter takes.
+    pub keep: u64,
 }

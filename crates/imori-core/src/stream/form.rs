@@ -1,6 +1,7 @@
 //! The messages that a stream sends by itself, and the form that a protocol gives them.
 
 use std::fmt;
+use std::time::Duration;
 
 use super::consumer::Position;
 use super::get::GetForm;
@@ -8,7 +9,7 @@ use super::pull::PullEnd;
 use super::settings::{ConsumerSettings, StreamSettings};
 use crate::confirm::Level;
 use crate::entries::Entry;
-use crate::message::{HeaderReaders, Properties};
+use crate::message::{HeaderReaders, MessageRole, MessageView, Properties, Receipt, Rollup, StreamPublish};
 use crate::name::Name;
 use crate::time::Time;
 
@@ -27,6 +28,8 @@ pub struct ConsumerDelivery<'a> {
     pub time: Time,
     /// Number of messages that wait behind it.
     pub unread: u64,
+    /// The pin of the client that gets it, of a consumer that serves only one.
+    pub pin: Option<&'a Name>,
 }
 
 /// A message that a stream sends.
@@ -81,6 +84,21 @@ pub enum StreamMessage<'a> {
     Heartbeat {
         /// The latest delivery.
         delivered: Position,
+        /// The request of flow control that the reader has not answered.
+        unanswered: Option<FlowRequest<'a>>,
+    },
+    /// The reader of a consumer is to answer once it has read everything before.
+    FlowControl(FlowRequest<'a>),
+    /// A stored message is published again.
+    Republished {
+        /// The stream.
+        stream: &'a Name,
+        /// The message.
+        entry: &'a Entry,
+        /// The sequence number of the message of the subject before it; 0 for none.
+        before: u64,
+        /// The body stays away, and its size is told.
+        has_headers_only: bool,
     },
     /// The stream has a published message at its level of safety.
     Published {
@@ -92,7 +110,11 @@ pub enum StreamMessage<'a> {
         is_duplicate: bool,
         /// The level of safety.
         level: Level,
+        /// What the answer tells besides.
+        receipt: Receipt<'a>,
     },
+    /// The stream has a message of a batch, which is not committed.
+    Staged,
     /// The stream refused a published message.
     Refused {
         /// The stream.
@@ -102,6 +124,17 @@ pub enum StreamMessage<'a> {
     },
     /// An acknowledgement is recorded.
     Acked,
+}
+
+/// A request of flow control, which its answer repeats.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FlowRequest<'a> {
+    /// The stream.
+    pub stream: &'a Name,
+    /// The consumer.
+    pub consumer: &'a Name,
+    /// The number of the request.
+    pub number: u64,
 }
 
 /// A message that was delivered as often as it may be, and that nobody acknowledged.
@@ -144,6 +177,44 @@ pub enum StreamRefusal {
     RollupDenied,
     /// The stream has no messages with a time to live of their own.
     TtlDenied,
+    /// The stream publishes nothing on a schedule.
+    ScheduleDenied,
+    /// What a schedule publishes would not come to the stream, or replace the schedule.
+    ScheduleTarget,
+    /// A schedule takes messages that are not in the stream, or itself.
+    ScheduleSource,
+    /// The message ends a schedule that is none.
+    NoSchedule,
+    /// The stream has no counters.
+    IncrementDenied,
+    /// The stream has counters only.
+    IncrementMissing,
+    /// An increment has a body.
+    IncrementBody,
+    /// An increment is no number, or expects something.
+    IncrementInvalid,
+    /// The last message of the subject is no counter.
+    CounterBroken,
+    /// The value of the counter is being read from disk.
+    CounterOnDisk,
+    /// The stream takes no batches.
+    BatchDenied,
+    /// A message of the batch is missing.
+    BatchIncomplete,
+    /// The batch has more messages than this, or too many bytes.
+    BatchTooLarge(u64),
+    /// Too many batches are not committed.
+    TooManyBatches,
+    /// The batch ends in a way that is not known.
+    BatchEndUnknown,
+    /// The batch has a message id twice, or one that the stream has had.
+    BatchDuplicate,
+    /// Messages of a batch cannot expect the id of the last message.
+    BatchLastId,
+    /// A message of a batch expects a sequence number that depends on the batch.
+    BatchExpectation,
+    /// A message of a batch would replace another one of it.
+    BatchRollup(Rollup),
     /// The disk has no room.
     DiskFull,
 }
@@ -159,6 +230,19 @@ pub struct StreamForm {
     pub body: Option<Vec<u8>>,
 }
 
+/// What a schedule publishes.
+#[derive(Debug)]
+pub struct Scheduled {
+    /// The subject.
+    pub target: Name,
+    /// The message.
+    pub form: StreamForm,
+    /// The message replaces the others of its subject.
+    pub is_rollup: bool,
+    /// When the schedule publishes the next one; `None` if this was the last.
+    pub next: Option<Time>,
+}
+
 /// The protocol that gives a stream's messages their form, and that reads the configurations which it recorded.
 pub trait StreamForms: Sync + fmt::Debug {
     /// Writes a message.
@@ -170,6 +254,36 @@ pub trait StreamForms: Sync + fmt::Debug {
 
     /// Writes an advisory; also returns the subject that it goes to. `id` is unpredictable.
     fn advisory(&self, advisory: &Advisory<'_>, id: [u8; 16]) -> (Vec<u8>, StreamForm);
+
+    /// The message that tells that the last one of a subject expired, and that goes after this time itself.
+    fn marker(&self, ttl: Duration) -> StreamForm;
+
+    /// What a schedule publishes that was due; `None` if the message is no schedule. `last_of` finds the last message of a
+    /// subject.
+    fn scheduled(
+        &self,
+        schedule: &Entry,
+        last_of: &mut dyn FnMut(&[u8]) -> Option<Entry>,
+        now: Time,
+        readers: HeaderReaders,
+    ) -> Option<Scheduled>;
+
+    /// The value that the body of a counter's message tells.
+    fn count(&self, body: &[u8]) -> Option<Box<[u8]>>;
+
+    /// The value of a counter after an increment, and the body that tells it; `None` if one of both is no number.
+    fn add(&self, before: &[u8], increment: &[u8]) -> Option<(Vec<u8>, Vec<u8>)>;
+
+    /// Reads what the publisher of a stored message has asked of the stream, and calls `then` with it.
+    fn with_asks(
+        &self,
+        view: &MessageView<'_>,
+        now: Time,
+        then: &mut dyn FnMut(&StreamPublish<'_>) -> Result<(), StreamRefusal>,
+    ) -> Result<(), StreamRefusal>;
+
+    /// The part that a stored message has in a stream.
+    fn role(&self, view: &MessageView<'_>, stored: Time, now: Time) -> MessageRole;
 
     /// Reads the configuration of a stream that a store kept; `None` if this release cannot.
     fn stream(&self, configuration: &[u8]) -> Option<StreamSettings>;
@@ -195,6 +309,42 @@ impl StreamForms for NoStreamForms {
     fn advisory(&self, _: &Advisory<'_>, _: [u8; 16]) -> (Vec<u8>, StreamForm) {
         let properties = Properties::new(crate::message::OriginId::BROKER);
         (Vec::new(), StreamForm { properties, text: Vec::new(), body: None })
+    }
+
+    fn marker(&self, _: Duration) -> StreamForm {
+        let properties = Properties::new(crate::message::OriginId::BROKER);
+        StreamForm { properties, text: Vec::new(), body: None }
+    }
+
+    fn scheduled(
+        &self,
+        _: &Entry,
+        _: &mut dyn FnMut(&[u8]) -> Option<Entry>,
+        _: Time,
+        _: HeaderReaders,
+    ) -> Option<Scheduled> {
+        None
+    }
+
+    fn count(&self, _: &[u8]) -> Option<Box<[u8]>> {
+        None
+    }
+
+    fn add(&self, _: &[u8], _: &[u8]) -> Option<(Vec<u8>, Vec<u8>)> {
+        None
+    }
+
+    fn with_asks(
+        &self,
+        _: &MessageView<'_>,
+        _: Time,
+        then: &mut dyn FnMut(&StreamPublish<'_>) -> Result<(), StreamRefusal>,
+    ) -> Result<(), StreamRefusal> {
+        then(&StreamPublish::default())
+    }
+
+    fn role(&self, _: &MessageView<'_>, _: Time, _: Time) -> MessageRole {
+        MessageRole::default()
     }
 
     fn stream(&self, _: &[u8]) -> Option<StreamSettings> {

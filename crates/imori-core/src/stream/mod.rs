@@ -5,35 +5,46 @@
 
 mod stream;
 mod late_answer;
+mod batches;
 mod form;
+mod consumer_report;
+mod pin;
 mod consumer;
 mod cursor;
+mod pace;
 mod pull;
 mod get;
-mod purge;
 mod settings;
 mod age;
 mod size;
+mod roles;
 mod index;
 mod sequences;
 mod subjects;
+mod subject_map;
 mod filter;
 
 pub use age::parse_age;
+pub(crate) use batches::StagedMessage;
 pub(crate) use consumer::{Pending, Turn};
 pub use consumer::{Position, Settlement, StreamConsumer};
 pub(crate) use cursor::Cursor;
 pub use cursor::{CursorOptions, ValueFilter};
-pub use filter::Filter;
+pub use filter::{Filter, StreamPurge};
 pub use form::{
-    Advisory, ConsumerDelivery, NoStreamForms, StreamForm, StreamForms, StreamMessage, StreamRefusal,
+    Advisory, ConsumerDelivery, FlowRequest, NoStreamForms, Scheduled, StreamForm, StreamForms,
+    StreamMessage, StreamRefusal,
 };
 pub use get::{Get, GetForm, MessageQuery};
 pub use index::Index;
 pub use late_answer::LateAnswer;
-pub use pull::{PullEnd, PullRequest};
-pub use purge::StreamPurge;
-pub use settings::{AckPolicy, ConsumerSettings, Push, Retention, Start, StreamSettings};
+pub(crate) use pace::Pace;
+pub(crate) use pin::Claim;
+pub use pull::{Pin, PullEnd, PullRequest, RequestTerms};
+pub use settings::{
+    AckPolicy, ConsumerSettings, Push, RequestPolicy, ResetRefusal, Retention, Start, StreamSettings,
+};
 pub(crate) use size::{header_bytes, stored_bytes};
 pub use stream::Stream;
-pub(crate) use stream::{Answer, Answered};
+pub(crate) use stream::{Answer, Answered, Outgoing, Republished};
+pub use subject_map::{MapSubject, SubjectMap};

@@ -23,6 +23,38 @@ pub struct PullRequest {
     pub expires: Option<Time>,
     /// The time without a message after which a status tells that it lives, and when that is next.
     pub heartbeat: Option<(Duration, Time)>,
+    /// Its terms, for consumers that do not serve requests in turn.
+    pub terms: RequestTerms,
+}
+
+/// The conditions under which a request gets messages.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RequestTerms {
+    /// The fewest messages that nobody has got yet; 0 for no such threshold.
+    pub unread_min: u64,
+    /// The fewest unacknowledged deliveries; 0 for no such threshold.
+    pub pending_min: u64,
+    /// The pin of the client.
+    pub pin: Option<Name>,
+    /// The lowest is served first.
+    pub rank: u8,
+}
+
+impl Default for RequestTerms {
+    fn default() -> Self {
+        RequestTerms { unread_min: 0, pending_min: 0, pin: None, rank: u8::MAX }
+    }
+}
+
+/// The client whose requests get messages.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Pin {
+    /// The id that its requests repeat.
+    pub id: Name,
+    /// When it got the pin.
+    pub since: Time,
+    /// When it loses the pin, unless it makes a request.
+    pub(crate) due: Time,
 }
 
 /// Why a request ended before it got all its messages.
@@ -38,6 +70,10 @@ pub enum PullEnd {
     ConsumerDeleted,
     /// Too many requests wait.
     TooManyWaiting,
+    /// Another client has had the pin since the request came.
+    PinLost,
+    /// The client does not have the pin.
+    PinMismatch,
 }
 
 /// The requests that wait, in the order in which they came.
@@ -45,29 +81,51 @@ pub enum PullEnd {
 pub(crate) struct Requests {
     all: VecDeque<PullRequest>,
     max: usize,
+    /// The lowest rank is in front.
+    are_ranked: bool,
 }
 
 impl Requests {
-    pub(crate) fn new(max: usize) -> Requests {
-        Requests { all: VecDeque::new(), max }
+    pub(crate) fn new(max: usize, are_ranked: bool) -> Requests {
+        Requests { all: VecDeque::new(), max, are_ranked }
     }
 
     pub(crate) fn len(&self) -> usize {
         self.all.len()
     }
 
-    /// Adds a request; gives it back if too many wait.
-    pub(crate) fn add(&mut self, request: PullRequest) -> Result<(), PullRequest> {
-        if self.all.len() >= self.max {
-            return Err(request);
-        }
-        self.all.push_back(request);
-        Ok(())
+    /// Whether no further request may wait.
+    pub(crate) fn is_full(&self) -> bool {
+        self.all.len() >= self.max
+    }
+
+    /// Adds a request behind those that have their turn before it.
+    pub(crate) fn add(&mut self, request: PullRequest) {
+        let rank = request.terms.rank;
+        let at = match self.are_ranked {
+            true => self.all.partition_point(|other| other.terms.rank <= rank),
+            false => self.all.len(),
+        };
+        self.all.insert(at, request);
     }
 
     /// The request whose turn it is.
     pub(crate) fn front(&self) -> Option<&PullRequest> {
         self.all.front()
+    }
+
+    /// Lets the next request have its turn.
+    pub(crate) fn cycle(&mut self) {
+        if let Some(request) = self.all.pop_front() {
+            self.add(request);
+        }
+    }
+
+    /// Gives the request whose turn it is this pin.
+    pub(crate) fn pin_front(&mut self, pin: &Name) {
+        if let Some(request) = self.all.front_mut() {
+            request.terms.pin = Some(pin.clone());
+        }
     }
 
     /// Takes the request whose turn it is out.
@@ -85,7 +143,7 @@ impl Requests {
             *next = now.after(*every);
         }
         if request.left > 0 {
-            self.all.push_back(request);
+            self.add(request);
         }
     }
 

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use super::age::parse_age;
 use super::filter::Filter;
+use super::subject_map::SubjectMap;
 use crate::name::Name;
 use crate::time::Time;
 
@@ -44,6 +45,22 @@ pub struct StreamSettings {
     pub allows_rollup: bool,
     /// A message may have a time to live of its own.
     pub allows_ttl: bool,
+    /// The time to live of the message that tells that the last one of a subject expired; `None` for no such message.
+    pub marker_ttl: Option<Duration>,
+    /// Messages are increments of counters.
+    pub is_counter: bool,
+    /// Messages may be published again on a schedule.
+    pub allows_schedules: bool,
+    /// Several messages can be published at once, all or none.
+    pub allows_batches: bool,
+    /// The subjects that come to the stream.
+    pub subjects: Filter,
+    /// The subjects under which messages are stored instead.
+    pub stored_as: Option<SubjectMap>,
+    /// The subjects to which stored messages are published again.
+    pub republished_to: Option<SubjectMap>,
+    /// Headers alone are published again.
+    pub republishes_headers: bool,
     /// Publishers get no answer.
     pub is_silent: bool,
     /// Messages are read by `DIRECT.GET`.
@@ -92,6 +109,17 @@ impl Start {
     }
 }
 
+/// Why a consumer cannot be moved to a message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ResetRefusal {
+    /// The consumer starts at a later number.
+    BelowSequence,
+    /// The consumer starts at a later time.
+    BelowTime,
+    /// Where the consumer starts does not leave it a choice.
+    NotAllowed,
+}
+
 /// The messages that an acknowledgement speaks for.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub enum AckPolicy {
@@ -104,6 +132,20 @@ pub enum AckPolicy {
     Explicit,
 }
 
+/// The rule by which waiting requests get messages.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub enum RequestPolicy {
+    /// Each has its turn.
+    #[default]
+    InTurn,
+    /// Those whose thresholds are reached.
+    Overflow,
+    /// Those of one client, which loses its pin after this time without a request.
+    Pinned(Duration),
+    /// Those of the lowest rank first.
+    Ranked,
+}
+
 /// Where a consumer sends its deliveries without being asked.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Push {
@@ -113,6 +155,10 @@ pub struct Push {
     pub group: Option<Name>,
     /// The reader has to answer requests of flow control.
     pub has_flow_control: bool,
+    /// An answer to a request of flow control acknowledges the deliveries before the request.
+    pub is_acked_by_flow: bool,
+    /// Bytes that are delivered in a second.
+    pub bytes_a_second_max: Option<u64>,
     /// The time without a delivery after which a status tells the reader that the consumer lives.
     pub heartbeat: Option<Duration>,
 }
@@ -136,8 +182,12 @@ pub struct ConsumerSettings {
     pub pending_max: Option<usize>,
     /// Requests that may wait.
     pub requests_max: usize,
+    /// The rule by which they get messages.
+    pub request_policy: RequestPolicy,
     /// Deliveries carry headers and the size of the body alone.
     pub has_headers_only: bool,
+    /// Messages that are there when the consumer starts come at the intervals at which they were stored.
+    pub keeps_intervals: bool,
     /// The target of a consumer that pushes; `None` for one that waits for requests.
     pub push: Option<Push>,
     /// Time without interest after which the consumer is deleted.
@@ -156,5 +206,28 @@ impl ConsumerSettings {
     pub fn wait_of(&self, deliveries: u64) -> Duration {
         let at = usize::try_from(deliveries.saturating_sub(1)).unwrap_or(usize::MAX);
         self.backoff.get(at).or(self.backoff.last()).copied().unwrap_or(self.ack_wait)
+    }
+
+    /// Settings of a durable consumer of everything that waits for requests, for tests.
+    #[cfg(test)]
+    pub(crate) fn plain() -> ConsumerSettings {
+        ConsumerSettings {
+            start: Start::First,
+            filter: Filter::all(),
+            acks: AckPolicy::Explicit,
+            ack_wait: Duration::from_secs(30),
+            backoff: Vec::new(),
+            deliveries_max: None,
+            pending_max: None,
+            requests_max: 2,
+            request_policy: RequestPolicy::InTurn,
+            has_headers_only: false,
+            keeps_intervals: false,
+            push: None,
+            inactive_max: None,
+            is_durable: true,
+            paused_until: None,
+            configuration: Box::default(),
+        }
     }
 }

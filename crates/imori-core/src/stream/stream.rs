@@ -1,14 +1,19 @@
 //! What a stream has beside the messages of its queue: their index, consumers, and messages that are not safe yet.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::time::Duration;
 
+use super::batches::Batches;
 use super::consumer::StreamConsumer;
 use super::cursor::Cursors;
-use super::form::StreamRefusal;
+use super::form::{StreamForm, StreamRefusal};
 use super::get::Get;
 use super::index::Index;
+use super::roles::Roles;
 use super::settings::StreamSettings;
 use crate::confirm::{Confirm, Lsn, Progress};
+use crate::entries::Entry;
+use crate::message::{Receipt, StreamPublish};
 use crate::name::Name;
 use crate::time::Time;
 
@@ -35,6 +40,22 @@ pub struct Stream {
     pub(crate) gets: VecDeque<Get>,
     /// When messages with a time to live of their own go.
     pub(crate) ttls: BTreeSet<(Time, u64)>,
+    /// The parts that messages have besides being read.
+    pub(crate) roles: Roles,
+    /// All messages below this one never expire.
+    pub(crate) ageless_end: u64,
+    /// Subjects whose last message expired and that get a marker.
+    pub(crate) unmarked: Vec<Name>,
+    /// A schedule that is due, or what it publishes, is being read from disk.
+    pub(crate) is_schedule_on_disk: bool,
+    /// The values of counters by subject, each with the sequence number of the last message.
+    pub(crate) counters: BTreeMap<Box<[u8]>, (u64, Box<[u8]>)>,
+    /// Batches that are not committed.
+    pub(crate) batches: Batches,
+    /// Stored messages that are to be published again.
+    pub(crate) republished: VecDeque<Republished>,
+    /// Messages to queues and streams that wait until this stream is unlocked.
+    pub(crate) outbox: Vec<Outgoing>,
     /// The stream stopped to let others have its cell, and goes on as soon as it is woken.
     pub(crate) is_busy: bool,
     /// Answers to publishers that wait for nothing.
@@ -43,6 +64,23 @@ pub struct Stream {
     is_awaited: bool,
     /// The record of the stream's last sequence number.
     pub(crate) marked: Lsn,
+}
+
+/// A stored message that is to be published again.
+#[derive(Debug)]
+pub(crate) struct Republished {
+    /// The message, which may have left the stream meanwhile.
+    pub(crate) entry: Entry,
+    pub(crate) to: Name,
+    /// The message of its subject before it; 0 for none.
+    pub(crate) before: u64,
+}
+
+/// A message of the stream to other queues.
+#[derive(Debug)]
+pub(crate) struct Outgoing {
+    pub(crate) subject: Name,
+    pub(crate) form: StreamForm,
 }
 
 /// A message that has not reached the stream's level, or an answer that waits for the journal.
@@ -66,6 +104,12 @@ pub(crate) struct Answer {
 pub(crate) enum Answered {
     /// It has the message with this number.
     Published(u64),
+    /// It has the increment with this number, after which the counter has this value.
+    Counted(u64, Box<[u8]>),
+    /// It has all messages of the batch with this id: the number of the last one, and how many.
+    Committed(u64, Box<[u8]>, u64),
+    /// It has the message of a batch, which is not committed.
+    Staged,
     /// It has had the message before, with this number.
     Duplicate(u64),
     /// It does not take the message.
@@ -94,6 +138,14 @@ impl Stream {
             cursors: Cursors::default(),
             gets: VecDeque::new(),
             ttls: BTreeSet::new(),
+            roles: Roles::default(),
+            ageless_end: 0,
+            unmarked: Vec::new(),
+            is_schedule_on_disk: false,
+            counters: BTreeMap::new(),
+            batches: Batches::default(),
+            republished: VecDeque::new(),
+            outbox: Vec::new(),
             is_busy: false,
             answers: Vec::new(),
             is_awaited: false,
@@ -104,6 +156,26 @@ impl Stream {
     /// The settings.
     pub fn settings(&self) -> &StreamSettings {
         &self.settings
+    }
+
+    /// Whether messages may have a part besides being read.
+    pub(crate) fn has_roles(&self) -> bool {
+        self.settings.allows_ttl || self.settings.marker_ttl.is_some() || self.settings.allows_schedules
+    }
+
+    /// Whether a message has to be appended apart from other queues that get it.
+    pub(crate) fn appends_apart(&self, asked: Option<&StreamPublish<'_>>) -> bool {
+        let settings = &self.settings;
+        settings.is_counter
+            || settings.stored_as.is_some()
+            || asked.is_some_and(|asked| asked.batch.is_some())
+    }
+
+    /// Notes the value of a counter that a stored message tells.
+    pub(crate) fn note_count(&mut self, subject: &[u8], sequence: u64, value: Box<[u8]>) {
+        if self.counters.get(subject).is_none_or(|(last, _)| *last < sequence) {
+            self.counters.insert(Box::from(subject), (sequence, value));
+        }
     }
 
     /// The index of its messages.
@@ -138,11 +210,26 @@ impl Stream {
     }
 
     /// Notes that a message is in the stream; `confirm` tells when it is at the stream's level.
-    pub(crate) fn note(&mut self, sequence: u64, confirm: Confirm, answer_to: Option<&[u8]>) {
+    pub(crate) fn note(&mut self, sequence: u64, confirm: Confirm, asked: Option<&StreamPublish<'_>>) {
         self.reserved = self.reserved.saturating_sub(1);
-        let answer_to = answer_to.filter(|_| !self.settings.is_silent);
-        let answer = answer_to.map(|to| Answer { to: Name::new(to), what: Answered::Published(sequence) });
+        let answer = asked.filter(|_| !self.settings.is_silent).and_then(|asked| {
+            let what = match asked.receipt {
+                Receipt::Plain => Answered::Published(sequence),
+                Receipt::Count(value) => Answered::Counted(sequence, Box::from(value)),
+                Receipt::Batch(id, count) => Answered::Committed(sequence, Box::from(id), count),
+            };
+            Some(Answer { to: Name::new(asked.answer_to?), what })
+        });
         self.unreached.push_back(Unreached { sequence, confirm, answer });
+    }
+
+    /// Notes when a message goes that has a time to live of its own. Where markers tell that a message expired, it stays
+    /// as long as the marker before it, which would be missed otherwise.
+    pub(crate) fn note_ttl(&mut self, sequence: u64, stored: Time, ms: u32) {
+        let own = Duration::from_millis(u64::from(ms));
+        let min = self.settings.marker_ttl.filter(|_| self.settings.per_subject_max != Some(1));
+        let due = stored.after(own.max(min.unwrap_or_default()));
+        self.ttls.insert((due, sequence));
     }
 
     /// Notes that the journal has progressed; the cell tells no more until it is asked again.
@@ -183,6 +270,9 @@ impl Stream {
     /// When a consumer has something to do without being asked.
     pub(crate) fn next_due(&self) -> Option<Time> {
         let ttl = self.ttls.first().map(|(due, _)| *due);
-        self.consumers.values().filter_map(StreamConsumer::next_due).chain(ttl).min()
+        let scheduled = self.roles.first_due().filter(|_| !self.is_schedule_on_disk).map(|(due, _)| due);
+        let outgoing = (!self.outbox.is_empty()).then_some(Time(0));
+        let others = [ttl, scheduled, outgoing, self.batches.next_due()];
+        self.consumers.values().filter_map(StreamConsumer::next_due).chain(others.into_iter().flatten()).min()
     }
 }

@@ -3,11 +3,11 @@
 use crate::confirm::{Confirm, Level, Lsn, Progress};
 use crate::entries::Entry;
 use crate::id::DurableQueueId;
-use crate::message::{Property, Publication, Rollup, StreamPublish};
+use crate::message::{MessageRole, Property, Publication, Rollup};
 use crate::name::Name;
-use crate::policy::Overflow;
 use crate::queue::{Arrival, Effects, Published, Queue};
-use crate::stream::{Answer, Answered, Stream, StreamRefusal, header_bytes, stored_bytes};
+use crate::stream::{Answer, Answered, Outgoing, Republished, Stream, StreamRefusal, stored_bytes};
+use crate::time::Time;
 
 impl Queue {
     /// The part that makes the queue a stream.
@@ -18,6 +18,11 @@ impl Queue {
     /// Whether the queue is a stream.
     pub fn is_stream(&self) -> bool {
         self.stream.is_some()
+    }
+
+    /// Whether a stream appends a message apart from the other queues that get it.
+    pub(crate) fn appends_apart(&self, publication: &Publication<'_>) -> bool {
+        self.stream.as_ref().is_some_and(|stream| stream.appends_apart(publication.asks()))
     }
 
     /// Gives the next message of a durable stream its sequence number, before it is recorded; `None` for other queues.
@@ -31,73 +36,6 @@ impl Queue {
         self.next_sequence - 1
     }
 
-    /// Checks whether a stream takes a message, which is not in it yet.
-    ///
-    /// # Errors
-    /// [`StreamRefusal`].
-    pub(crate) fn stream_admits(
-        &self,
-        publication: &Publication<'_>,
-        subject: &[u8],
-    ) -> Result<(), StreamRefusal> {
-        let Some(stream) = &self.stream else { return Ok(()) };
-        let (settings, index) = (&stream.settings, &stream.index);
-        let none = StreamPublish::default();
-        let asked = publication.asks().unwrap_or(&none);
-        let view = publication.view();
-        if settings.is_sealed {
-            return Err(StreamRefusal::Sealed);
-        }
-        if asked.stream.is_some_and(|name| name != self.name().as_bytes()) {
-            return Err(StreamRefusal::WrongStream);
-        }
-        if asked.rollup.is_some() && !settings.allows_rollup {
-            return Err(StreamRefusal::RollupDenied);
-        }
-        if asked.ttl.is_some() && !settings.allows_ttl {
-            return Err(StreamRefusal::TtlDenied);
-        }
-        let bytes = (header_bytes(&view) + view.body.len()) as u64;
-        if settings.message_bytes_max.is_some_and(|max| bytes > max) {
-            return Err(StreamRefusal::TooLarge);
-        }
-        if let Some((expected, of)) = asked.last_of_subject {
-            let last = index.last_of(of.unwrap_or(subject)).unwrap_or(0);
-            if last != expected {
-                return Err(StreamRefusal::WrongLastOfSubject(last));
-            }
-        }
-        if asked.last_sequence.is_some_and(|expected| expected != self.last_sequence()) {
-            return Err(StreamRefusal::WrongLastSequence(self.last_sequence()));
-        }
-        if let Some(expected) = asked.last_id {
-            let last = stream.last_id.as_deref().unwrap_or_default();
-            if last != expected {
-                return Err(StreamRefusal::WrongLastId(Box::from(last)));
-            }
-        }
-        if self.settings.overflow == Overflow::DropHead {
-            return Ok(());
-        }
-        let per_subject = settings.per_subject_max.filter(|_| settings.refuses_per_subject);
-        let of_subject = index.count_of(subject);
-        if per_subject.is_some_and(|max| of_subject >= max) {
-            return Err(StreamRefusal::MaximumPerSubject);
-        }
-        // A message that replaces one of its subject does not make the stream longer.
-        let replaces = settings.per_subject_max.is_some_and(|max| of_subject >= max);
-        if self.settings.length_max.is_some_and(|max| index.len() >= max && !replaces) {
-            return Err(StreamRefusal::MaximumMessages);
-        }
-        let stored = u64::from(stored_bytes(subject, &view));
-        let replaced = index.first_of(subject).filter(|_| replaces).and_then(|first| index.size(first));
-        let after = index.bytes() + stored - u64::from(replaced.unwrap_or(0)).min(index.bytes());
-        if self.settings.length_bytes_max.is_some_and(|max| after > max) {
-            return Err(StreamRefusal::MaximumBytes);
-        }
-        Ok(())
-    }
-
     /// Puts a message, which was recorded, at the end of a stream, and removes what is then beyond its limits.
     pub(crate) fn append(
         &mut self,
@@ -109,11 +47,13 @@ impl Queue {
         let entry = self.entry(publication, arrival);
         let (sequence, subject) = (entry.envelope.sequence, arrival.address.subject());
         let level = self.durability.map_or(Level::Memory, |durability| durability.level);
-        let confirm = if arrival.lsn == Lsn::NONE { Confirm::NOW } else { Confirm::of(level, arrival.lsn) };
         let asked = publication.asks();
-        self.index(&entry);
+        let lsn = asked.and_then(|asked| asked.through).unwrap_or(arrival.lsn);
+        let confirm = if arrival.lsn == Lsn::NONE { Confirm::NOW } else { Confirm::of(level, lsn) };
+        self.note_republished(&entry, arrival.now);
+        self.index(&entry, asked.map(|asked| asked.role).unwrap_or_default());
         if let Some(stream) = &mut self.stream {
-            stream.note(sequence, confirm, asked.and_then(|asked| asked.answer_to));
+            stream.note(sequence, confirm, asked);
             stream.reach(Progress::default());
             for consumer in stream.consumers.values_mut() {
                 if consumer.settings.filter.takes(subject) {
@@ -129,10 +69,42 @@ impl Queue {
             Some(Rollup::Subject) => self.keep_of_subject(subject, 1, effects),
             None => {}
         }
+        if let Some(schedule) = asked.and_then(|asked| asked.ended_schedule) {
+            self.keep_of_subject(schedule, 0, effects);
+        }
         self.enforce_on(subject, effects);
         // Nobody may want it.
         self.retain_by_interest(sequence, effects);
         Published::Waiting
+    }
+
+    /// The subject under which a stream stores a message; `None` for its own.
+    pub(crate) fn stored_as(&self, subject: &[u8], now: Time) -> Option<Vec<u8>> {
+        let map = self.stream.as_ref()?.settings.stored_as.as_ref()?;
+        map.map(subject, any_number(now))
+    }
+
+    /// Notes that a message, which is not in the index yet, is to be published again.
+    fn note_republished(&mut self, entry: &Entry, now: Time) {
+        let Some(stream) = &mut self.stream else { return };
+        let Some(map) = &stream.settings.republished_to else { return };
+        let subject = entry.envelope.address.subject.as_bytes();
+        if let Some(to) = map.map(subject, any_number(now)) {
+            let before = stream.index.last_of(subject).unwrap_or(0);
+            stream.republished.push_back(Republished { entry: entry.clone(), to: Name::new(&to), before });
+        }
+    }
+
+    /// Takes the messages that a stream has for other queues, to be published once it is unlocked.
+    pub(crate) fn take_outgoing(&mut self) -> Vec<Outgoing> {
+        self.stream.as_mut().map(|stream| std::mem::take(&mut stream.outbox)).unwrap_or_default()
+    }
+
+    /// Answers the publisher of a message of a batch that is not committed.
+    pub(crate) fn answer_staged(&mut self, to: &[u8]) {
+        if let Some(stream) = self.stream.as_mut().filter(|stream| !stream.settings.is_silent) {
+            stream.answers.push(Answer { to: Name::new(to), what: Answered::Staged });
+        }
     }
 
     /// Answers the publisher of a message that the stream refuses.
@@ -151,8 +123,8 @@ impl Queue {
         }
     }
 
-    /// Adds a message to the index of its stream.
-    pub(crate) fn index(&mut self, entry: &Entry) {
+    /// Adds a message with this part to the index of its stream.
+    pub(crate) fn index(&mut self, entry: &Entry, role: MessageRole) {
         let Some(stream) = &mut self.stream else { return };
         let envelope = &entry.envelope;
         let view = entry.message.view();
@@ -163,11 +135,10 @@ impl Queue {
         }
         stream.last_time = envelope.since;
         stream.last_id = view.property(Property::MessageId).map(Box::from);
-        if envelope.expiration_ms.is_some()
-            && let Some(due) = envelope.deadline(None)
-        {
-            stream.ttls.insert((due, envelope.sequence));
+        if let Some(ms) = envelope.expiration_ms {
+            stream.note_ttl(envelope.sequence, envelope.since, ms);
         }
+        stream.roles.set(envelope.sequence, role);
     }
 
     /// The progress of the journal that a stream waits for, unless its cell is already asked to tell.
@@ -181,4 +152,9 @@ impl Queue {
             stream.progressed(progress);
         }
     }
+}
+
+/// A number for subjects with a random part.
+fn any_number(now: Time) -> u32 {
+    u32::try_from(now.0 % u64::from(u32::MAX)).unwrap_or_default()
 }

@@ -3,15 +3,17 @@
 //! It all happens under the lock of the queue, so that a reader gets the messages in the order of the stream.
 
 use crate::entries::PageId;
-use crate::name::Name;
+use crate::message::Receipt;
 use crate::queue::{Effects, Queue};
 use crate::stream::{
-    AckPolicy, Advisory, Answer, Answered, ConsumerDelivery, Position, PullEnd, PullRequest, Retention,
-    Start, Stream, StreamConsumer, StreamMessage, Turn,
+    AckPolicy, Advisory, Answer, Answered, ConsumerDelivery, FlowRequest, Position, PullEnd, Republished,
+    RequestPolicy, Retention, Start, Stream, StreamConsumer, StreamMessage, Turn,
 };
 use crate::time::Time;
 
+use super::outlet::{Outlet, Sent};
 use super::remove::Whereabouts;
+use super::requests::{choose, end, end_impatient, end_requests, has_request};
 
 /// Messages that a stream sends before others have its cell.
 const SENT_AT_ONCE: usize = 512;
@@ -24,29 +26,6 @@ const LOOK_AGAIN: std::time::Duration = std::time::Duration::from_millis(250);
 
 /// Bytes of a delivery besides subject, headers and body, as a request's limit of bytes counts them.
 const DELIVERY_BYTES: usize = 64;
-
-/// The result of sending a message to a subject.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Sent {
-    /// A reader has it.
-    Taken,
-    /// A reader has it, and is behind.
-    SlowReader,
-    /// Nobody reads the subject.
-    Nobody,
-}
-
-/// The readers of subjects.
-pub(crate) trait Outlet {
-    /// Whether a subject has a subscription; with a group, whether that queue group has a member.
-    fn has_readers(&mut self, subject: &Name, group: Option<&Name>) -> bool;
-
-    /// Publishes an advisory.
-    fn advise(&mut self, advisory: &Advisory<'_>);
-
-    /// Sends a message to the readers of a subject.
-    fn send(&mut self, subject: &Name, message: &StreamMessage<'_>) -> Sent;
-}
 
 /// How far a consumer got.
 enum Progress {
@@ -63,43 +42,63 @@ enum Progress {
 impl Queue {
     /// Sends what can be sent now.
     pub(crate) fn send_from_stream(&mut self, now: Time, outlet: &mut impl Outlet, effects: &mut Effects) {
-        self.expire_in_stream(now, effects);
         let Some(mut stream) = self.stream.take() else { return };
         stream.is_busy = false;
         let level = self.durability.map_or(crate::confirm::Level::Memory, |durability| durability.level);
         for Answer { to, what } in std::mem::take(&mut stream.answers) {
-            let published = |sequence, is_duplicate| StreamMessage::Published {
+            let published = |sequence, is_duplicate, receipt| StreamMessage::Published {
                 stream: &self.name,
                 sequence,
                 is_duplicate,
                 level,
+                receipt,
             };
             let message = match &what {
-                Answered::Published(sequence) => published(*sequence, false),
-                Answered::Duplicate(sequence) => published(*sequence, true),
+                Answered::Published(sequence) => published(*sequence, false, Receipt::Plain),
+                Answered::Counted(sequence, value) => published(*sequence, false, Receipt::Count(value)),
+                Answered::Committed(last, id, count) => published(*last, false, Receipt::Batch(id, *count)),
+                Answered::Duplicate(sequence) => published(*sequence, true, Receipt::Plain),
+                Answered::Staged => StreamMessage::Staged,
                 Answered::Refused(refusal) => StreamMessage::Refused { stream: &self.name, refusal },
                 Answered::Acked => StreamMessage::Acked,
                 Answered::Form(form) => StreamMessage::Answer(form),
             };
             outlet.send(&to, &message);
         }
+        self.republish(&mut stream, outlet);
+        stream.batches.drop_idle(now);
         self.send_gets(&mut stream, outlet);
         let mut done = Vec::new();
         let mut consumers = std::mem::take(&mut stream.consumers);
         for consumer in consumers.values_mut() {
             consumer.return_due(now);
-            self.end_requests(consumer, now, outlet);
+            end_requests(consumer, now, outlet);
             match self.send_to_consumer(&mut stream, consumer, now, outlet, &mut done) {
                 Progress::Idle => {}
-                Progress::AtEnd => self.end_impatient(consumer, outlet),
+                Progress::AtEnd => end_impatient(consumer, outlet),
                 Progress::OnDisk(page) => self.sought.push((0, page)),
                 Progress::Busy => stream.is_busy = true,
             }
-            beat(consumer, now, outlet);
+            self.beat(consumer, now, outlet);
         }
         stream.consumers = consumers;
         self.stream = Some(stream);
         self.retain_wanted(done, effects);
+    }
+
+    /// Publishes again what readers may see.
+    fn republish(&self, stream: &mut Stream, outlet: &mut impl Outlet) {
+        let end = stream.visible_end;
+        let is_visible = |first: &mut Republished| first.entry.envelope.sequence < end;
+        while let Some(Republished { entry, to, before }) = stream.republished.pop_front_if(is_visible) {
+            let message = StreamMessage::Republished {
+                stream: &self.name,
+                entry: &entry,
+                before,
+                has_headers_only: stream.settings.republishes_headers,
+            };
+            stream.outbox.extend(outlet.publish(&to, &message));
+        }
     }
 
     fn send_to_consumer(
@@ -118,6 +117,11 @@ impl Queue {
         if let Some(push) = &consumer.settings.push {
             consumer.is_active = outlet.has_readers(&push.subject, push.group.as_ref());
             consumer.held_until.take_if(|until| *until <= now);
+            if !consumer.is_active
+                && let Some(pace) = &mut consumer.pace
+            {
+                pace.reader_is_gone();
+            }
             if !consumer.is_active || consumer.held_until.is_some() {
                 let waits = consumer.held_until.is_none() && consumer.unread > 0;
                 consumer.held_until = consumer.held_until.or(waits.then(|| now.after(LOOK_AGAIN)));
@@ -126,10 +130,16 @@ impl Queue {
             consumer.last_interest = now;
         }
         for _ in 0..SENT_AT_ONCE {
-            if !has_push && !self.has_request(consumer, outlet) {
+            if !has_push && !has_request(consumer, outlet) {
                 return Progress::Idle;
             }
-            let Some(turn) = consumer.turn() else { return Progress::Idle };
+            if consumer.pace.as_ref().is_some_and(|pace| pace.is_stalled()) {
+                return Progress::Idle;
+            }
+            let Some(turn) = consumer.turn() else {
+                self.ask_for_acks(consumer, outlet);
+                return Progress::Idle;
+            };
             let sequence = match turn {
                 Turn::Chosen(sequence) if sequence >= stream.visible_end => return Progress::AtEnd,
                 Turn::Again(sequence) | Turn::Chosen(sequence) => sequence,
@@ -167,6 +177,11 @@ impl Queue {
                 consumer.pass(turn, sequence);
                 continue;
             }
+            let has_turn =
+                consumer.settings.request_policy == RequestPolicy::InTurn || choose(consumer, outlet);
+            if !has_turn {
+                return Progress::Idle;
+            }
             let view = entry.message.view();
             let bytes = (view.text.len() + view.body.len() + DELIVERY_BYTES) as u64;
             if consumer
@@ -180,11 +195,21 @@ impl Queue {
                 }
                 continue;
             }
+            let stored = entry.envelope.since;
+            if let Some(pace) = &mut consumer.pace
+                && pace.holds(sequence, bytes, stored, now)
+            {
+                return Progress::Idle;
+            }
             let to = match (&consumer.settings.push, consumer.requests.front()) {
                 (Some(push), _) => push.subject.clone(),
                 (None, Some(request)) => request.reply.clone(),
                 (None, None) => return Progress::Idle,
             };
+            if consumer.needs_pin() {
+                let id = outlet.new_pin();
+                consumer.pin_front(id, now);
+            }
             let (number, deliveries) = consumer.deliver(turn, sequence, now);
             let activity = &mut self.activity;
             match consumer.settings.acks {
@@ -199,8 +224,9 @@ impl Queue {
                     consumer: &consumer.name,
                     deliveries,
                     place: Position { consumer: number, stream: sequence },
-                    time: entry.envelope.since,
+                    time: stored,
                     unread: consumer.unread,
+                    pin: consumer.pin.as_ref().map(|pin| &pin.id),
                 },
                 has_headers_only: consumer.settings.has_headers_only,
             };
@@ -210,6 +236,11 @@ impl Queue {
             }
             if let Some(push) = &consumer.settings.push {
                 consumer.heartbeat = push.heartbeat.map(|every| now.after(every));
+            }
+            if let Some(pace) = &mut consumer.pace
+                && let Some(number) = pace.delivered(sequence, bytes, stored, now)
+            {
+                self.ask_reader(consumer, number, outlet);
             }
             if consumer.settings.acks == AckPolicy::None && stream.settings.retention != Retention::Limits {
                 done.push(sequence);
@@ -222,56 +253,41 @@ impl Queue {
         Progress::Busy
     }
 
-    /// Whether a request waits whose reader is still there. Requests without one are dropped.
-    fn has_request(&self, consumer: &mut StreamConsumer, outlet: &mut impl Outlet) -> bool {
-        while let Some(request) = consumer.requests.front() {
-            if outlet.has_readers(&request.reply, None) {
-                return true;
-            }
-            consumer.requests.take_front();
+    /// Tells the reader of a consumer that pushes that the consumer lives.
+    fn beat(&self, consumer: &mut StreamConsumer, now: Time, outlet: &mut impl Outlet) {
+        let Some(push) = consumer.settings.push.as_ref().filter(|_| consumer.is_active) else {
+            consumer.heartbeat = None;
+            return;
+        };
+        let Some(every) = push.heartbeat else { return };
+        let due = consumer.heartbeat.get_or_insert(now.after(every));
+        if *due > now {
+            return;
         }
-        false
-    }
-
-    /// Ends the requests whose time is over, and tells the others that they are not forgotten.
-    fn end_requests(&self, consumer: &mut StreamConsumer, now: Time, outlet: &mut impl Outlet) {
-        let is_over = |request: &PullRequest| request.expires.is_some_and(|expires| expires <= now);
-        for request in consumer.requests.take_if(is_over) {
-            end(&request, PullEnd::Timeout, outlet);
-        }
-        let delivered = consumer.delivered;
-        for reply in consumer.requests.beat(now) {
-            outlet.send(&reply, &StreamMessage::Heartbeat { delivered });
-        }
-    }
-
-    /// Ends the requests that do not wait for messages.
-    fn end_impatient(&self, consumer: &mut StreamConsumer, outlet: &mut impl Outlet) {
-        let ends =
-            |request: &PullRequest| request.is_impatient && (request.got > 0 || request.expires.is_none());
-        for request in consumer.requests.take_if(ends) {
-            let why = if request.expires.is_some() { PullEnd::Timeout } else { PullEnd::NoMessages };
-            end(&request, why, outlet);
-        }
-    }
-}
-
-/// Tells a reader that its request ended.
-pub(super) fn end(request: &PullRequest, end: PullEnd, outlet: &mut impl Outlet) {
-    let (left, bytes_left) = (request.left, request.bytes_left.unwrap_or(0));
-    outlet.send(&request.reply, &StreamMessage::PullEnded { end, left, bytes_left });
-}
-
-/// Tells the reader of a consumer that pushes that the consumer lives.
-fn beat(consumer: &mut StreamConsumer, now: Time, outlet: &mut impl Outlet) {
-    let Some(push) = consumer.settings.push.as_ref().filter(|_| consumer.is_active) else {
-        consumer.heartbeat = None;
-        return;
-    };
-    let Some(every) = push.heartbeat else { return };
-    let due = consumer.heartbeat.get_or_insert(now.after(every));
-    if *due <= now {
         *due = now.after(every);
-        outlet.send(&push.subject, &StreamMessage::Heartbeat { delivered: consumer.delivered });
+        let number = consumer.pace.as_ref().and_then(|pace| pace.unanswered());
+        let (stream, name) = (&self.name, &consumer.name);
+        let unanswered = number.map(|number| FlowRequest { stream, consumer: name, number });
+        outlet.send(&push.subject, &StreamMessage::Heartbeat { delivered: consumer.delivered, unanswered });
+        self.ask_for_acks(consumer, outlet);
+    }
+
+    /// Asks a reader whose answers are acknowledgements, if it has any to give.
+    fn ask_for_acks(&self, consumer: &mut StreamConsumer, outlet: &mut impl Outlet) {
+        let is_acked = consumer.settings.push.as_ref().is_some_and(|push| push.is_acked_by_flow);
+        if is_acked
+            && !consumer.pending.is_empty()
+            && let Some(number) = consumer.pace.as_mut().and_then(|pace| pace.ask(consumer.delivered.stream))
+        {
+            self.ask_reader(consumer, number, outlet);
+        }
+    }
+
+    /// Asks the reader of a consumer that pushes to answer once it has read everything before.
+    fn ask_reader(&self, consumer: &StreamConsumer, number: u64, outlet: &mut impl Outlet) {
+        if let Some(push) = &consumer.settings.push {
+            let request = FlowRequest { stream: &self.name, consumer: &consumer.name, number };
+            outlet.send(&push.subject, &StreamMessage::FlowControl(request));
+        }
     }
 }

@@ -6,11 +6,13 @@ use crate::entries::Part;
 use crate::name::Name;
 use crate::queue::{Effects, Queue};
 use crate::stream::{
-    ConsumerSettings, Filter, PullEnd, PullRequest, Retention, Settlement, Start, Stream, StreamConsumer,
+    ConsumerSettings, Filter, Pace, PullEnd, PullRequest, ResetRefusal, Retention, Settlement, Start, Stream,
+    StreamConsumer,
 };
 use crate::time::Time;
 
-use super::consume::{Outlet, end};
+use super::outlet::Outlet;
+use super::requests::end;
 
 impl Queue {
     /// Makes a consumer of a stream, in the place of one with its name.
@@ -21,7 +23,9 @@ impl Queue {
             true => stream.index.count_from(&settings.filter, next),
             false => first_ones.len() as u64 + stream.index.count_from(&settings.filter, next),
         };
-        let consumer = StreamConsumer::new(name.clone(), settings, (next, first_ones), unread, now);
+        let pace = Pace::of(&settings, self.last_sequence(), stream.settings.message_bytes_max);
+        let mut consumer = StreamConsumer::new(name.clone(), settings, (next, first_ones), unread, now);
+        consumer.pace = pace;
         if let Some(stream) = &mut self.stream {
             stream.consumers.insert(name.clone(), consumer);
         }
@@ -29,8 +33,12 @@ impl Queue {
 
     /// Changes the settings of a consumer of a stream; its place in the stream stays.
     pub fn change_stream_consumer(&mut self, name: &[u8], settings: ConsumerSettings) {
+        let last = self.last_sequence();
         let Some(stream) = &mut self.stream else { return };
         let Some(consumer) = stream.consumers.get_mut(name) else { return };
+        if consumer.settings.push != settings.push {
+            consumer.pace = Pace::of(&settings, last, stream.settings.message_bytes_max);
+        }
         if consumer.settings.filter != settings.filter {
             consumer.unread = stream.index.count_from(&settings.filter, consumer.next);
         }
@@ -82,18 +90,86 @@ impl Queue {
         true
     }
 
-    /// Adds a request for messages to a consumer; gives it back if too many wait, or there is no such consumer.
+    /// Notes a reader's answer to a request of flow control; `false` if there is no such consumer.
+    pub fn answer_flow_control(
+        &mut self,
+        name: &[u8],
+        number: u64,
+        now: Time,
+        effects: &mut Effects,
+    ) -> bool {
+        let Some(stream) = &mut self.stream else { return false };
+        let Some(consumer) = stream.consumers.get_mut(name) else { return false };
+        let up_to = consumer.pace.as_mut().and_then(|pace| pace.answered(number));
+        let is_acked = consumer.settings.push.as_ref().is_some_and(|push| push.is_acked_by_flow);
+        match up_to.filter(|_| is_acked) {
+            Some(up_to) => self.settle_in_stream(name, up_to, Settlement::Ack, now, effects),
+            None => true,
+        }
+    }
+
+    /// Adds a request for messages to a consumer.
+    ///
+    /// # Errors
+    /// The end of a request that cannot wait.
     pub fn request_from_stream(
         &mut self,
         name: &[u8],
-        request: PullRequest,
+        request: &PullRequest,
         now: Time,
-    ) -> Result<(), PullRequest> {
+    ) -> Result<(), PullEnd> {
         let consumer = self.stream.as_mut().and_then(|stream| stream.consumers.get_mut(name));
-        match consumer {
-            Some(consumer) => consumer.request(request, now),
-            None => Err(request),
+        let consumer = consumer.ok_or(PullEnd::ConsumerDeleted)?;
+        consumer.admit(request, now)?;
+        consumer.requests.add(request.clone());
+        Ok(())
+    }
+
+    /// Takes the pin from the client that has it; `false` if none has.
+    pub fn unpin_stream_consumer(&mut self, name: &[u8]) -> bool {
+        let consumer = self.stream.as_mut().and_then(|stream| stream.consumers.get_mut(name));
+        consumer.is_some_and(|consumer| consumer.pin.take().is_some())
+    }
+
+    /// Moves a consumer to a message of the stream, or back to the first one that is not acknowledged. Returns the
+    /// number of the message.
+    ///
+    /// # Errors
+    /// [`ResetRefusal`]; `None` if there is no such consumer.
+    pub fn reset_stream_consumer(
+        &mut self,
+        name: &[u8],
+        to: Option<u64>,
+        effects: &mut Effects,
+    ) -> Option<Result<u64, ResetRefusal>> {
+        let stream = self.stream.as_ref()?;
+        let consumer = stream.consumers.get(name)?;
+        let next = match (to, consumer.settings.start) {
+            (None, _) => consumer.floor.stream + 1,
+            (Some(to), Start::First) => to,
+            (Some(to), Start::Sequence(first)) if to < first => {
+                return Some(Err(ResetRefusal::BelowSequence));
+            }
+            (Some(to), Start::Time(time))
+                if self.first_since(stream, time).is_some_and(|first| to < first) =>
+            {
+                return Some(Err(ResetRefusal::BelowTime));
+            }
+            (Some(to), Start::Sequence(_) | Start::Time(_)) => to,
+            (Some(_), Start::Last | Start::LastOfEachSubject | Start::New) => {
+                return Some(Err(ResetRefusal::NotAllowed));
+            }
+        };
+        let next = next.max(1);
+        let unread = stream.index.count_from(&consumer.settings.filter, next);
+        let mut passed = Vec::new();
+        if stream.settings.retention == Retention::Interest {
+            passed = stream.index.sequences_of(&consumer.settings.filter);
+            passed.retain(|sequence| *sequence < next);
         }
+        self.stream.as_mut()?.consumers.get_mut(name)?.reset(next, unread);
+        self.retain_wanted(passed, effects);
+        Some(Ok(next))
     }
 
     /// The names of consumers without interest for too long.

@@ -5,7 +5,7 @@ use crate::queue::Queue;
 use crate::stream::{Filter, Get, GetForm, MessageQuery, Stream, StreamMessage};
 use crate::time::Time;
 
-use super::consume::Outlet;
+use super::outlet::Outlet;
 use super::remove::Whereabouts;
 
 impl Queue {

@@ -4,13 +4,17 @@
 //! sequence number is also its position, so that pages keep it; everything about messages on disk goes by it.
 
 mod append;
-mod gets;
+mod admit;
 mod consumers;
 mod cursors;
 mod consume;
+mod requests;
+mod gets;
+mod outlet;
+mod expire;
 mod remove;
 mod records;
 mod restore;
 
-pub(crate) use consume::{Outlet, Sent};
+pub(crate) use outlet::{Outlet, Sent};
 pub(crate) use restore::FoundStream;

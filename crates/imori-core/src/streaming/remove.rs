@@ -12,6 +12,10 @@ impl Queue {
     pub(crate) fn remove_message(&mut self, sequence: u64, effects: &mut Effects) -> bool {
         let Some(stream) = &mut self.stream else { return false };
         let Some(subject) = stream.index.remove(sequence) else { return false };
+        stream.roles.remove(sequence);
+        if stream.counters.get(&*subject).is_some_and(|(last, _)| *last == sequence) {
+            stream.counters.remove(&*subject);
+        }
         for consumer in stream.consumers.values_mut() {
             let is_wanted = consumer.settings.filter.takes(&subject);
             consumer.removed(sequence, is_wanted);
@@ -113,26 +117,6 @@ impl Queue {
         self.expire_in_stream(now, effects);
     }
 
-    /// Removes the messages of a stream whose time is over.
-    pub(crate) fn expire_in_stream(&mut self, now: Time, effects: &mut Effects) {
-        while let Some(stream) = &mut self.stream {
-            let Some((due, sequence)) = stream.ttls.first().copied().filter(|(due, _)| *due <= now) else {
-                break;
-            };
-            stream.ttls.remove(&(due, sequence));
-            self.remove_message(sequence, effects);
-        }
-        let Some(ttl) = self.settings.message_ttl else { return };
-        let is_over = |front: &&Entry| front.envelope.since.after(ttl) <= now;
-        let first =
-            |queue: &Queue| queue.ready.fronts().next().filter(is_over).map(|front| front.envelope.sequence);
-        while let Some(sequence) = first(self) {
-            if !self.remove_message(sequence, effects) {
-                return;
-            }
-        }
-    }
-
     /// Removes what an operator wants to be gone; returns how many messages.
     pub fn purge_stream(&mut self, purge: &StreamPurge, effects: &mut Effects) -> u64 {
         let Some(stream) = &self.stream else { return 0 };
@@ -203,6 +187,18 @@ impl Queue {
             true
         });
         found
+    }
+
+    /// A message of a stream; asks for its page if it is on disk.
+    pub(crate) fn read_message(&mut self, sequence: u64) -> Option<Entry> {
+        match self.whereabouts(sequence) {
+            Whereabouts::Memory => self.in_memory(sequence),
+            Whereabouts::Disk(page) => {
+                self.sought.push((0, page));
+                None
+            }
+            Whereabouts::Nowhere => None,
+        }
     }
 
     fn take_from_stream(&mut self, sequence: u64) -> Option<Entry> {

@@ -5,10 +5,11 @@ use std::collections::BTreeSet;
 use crate::confirm::Lsn;
 use crate::entries::{Entry, PagePart, Part, Run};
 use crate::limits::PAGE_BYTES_GOAL;
+use crate::message::MessageRole;
 use crate::paging::FoundPage;
 use crate::queue::Queue;
 use crate::record::{ConsumerState, StreamEntry};
-use crate::stream::{Pending, StreamForms};
+use crate::stream::{Pending, Stream, StreamForms};
 use crate::time::Time;
 
 /// What a start found of a stream besides its messages in the journal.
@@ -24,6 +25,22 @@ pub(crate) struct FoundStream {
     pub(crate) consumers: Vec<(ConsumerState, Lsn, Vec<u64>)>,
 }
 
+/// Finds the part that a message of the journal has in its stream.
+struct Roles<'a> {
+    forms: &'a dyn StreamForms,
+    now: Time,
+    is_needed: bool,
+}
+
+impl Roles<'_> {
+    fn of(&self, entry: &Entry) -> MessageRole {
+        match self.is_needed {
+            true => self.forms.role(&entry.message.view(), entry.envelope.since, self.now),
+            false => MessageRole::default(),
+        }
+    }
+}
+
 impl Queue {
     /// Restores the messages of a stream: its pages in order, and those that the journal has, by rising number.
     pub(crate) fn restore_stream(
@@ -37,13 +54,14 @@ impl Queue {
         for fact in &found.in_pages {
             self.index_found(fact);
         }
+        let roles = Roles { forms, now, is_needed: self.stream().is_some_and(Stream::has_roles) };
         let mut entries = entries.into_iter().peekable();
         let mut last = found.in_pages.iter().map(|fact| fact.sequence).max().unwrap_or(0);
         for FoundPage { facts, live, settled, .. } in pages {
             let mut run = Run::default();
             while let Some(entry) = entries.next_if(|entry| entry.envelope.sequence < facts.first_position) {
                 last = last.max(entry.envelope.sequence);
-                run.push_back(self.restored(entry));
+                run.push_back(self.restored(entry, &roles));
             }
             self.ready.restore(0, Part::Memory(run));
             let id = self.pages.restore(&facts, live, settled.clone(), false);
@@ -67,7 +85,7 @@ impl Queue {
         let mut run = Run::default();
         for entry in entries {
             last = last.max(entry.envelope.sequence);
-            run.push_back(self.restored(entry));
+            run.push_back(self.restored(entry, &roles));
         }
         self.ready.restore(0, Part::Memory(run));
         let first = self.stream.as_ref().map_or(1, |stream| stream.settings.first_sequence.max(1));
@@ -85,9 +103,14 @@ impl Queue {
         self.renew_features();
     }
 
-    fn restored(&mut self, entry: Entry) -> Entry {
+    fn restored(&mut self, entry: Entry, roles: &Roles<'_>) -> Entry {
         self.gauge.add(Entry::CHARGE);
-        self.index(&entry);
+        self.index(&entry, roles.of(&entry));
+        if let Some(stream) = self.stream.as_mut().filter(|stream| stream.settings.is_counter)
+            && let Some(value) = roles.forms.count(entry.message.view().body)
+        {
+            stream.note_count(entry.envelope.address.subject.as_bytes(), entry.envelope.sequence, value);
+        }
         entry
     }
 
@@ -99,8 +122,11 @@ impl Queue {
         }
         stream.last_time = stream.last_time.max(fact.time);
         if let Some(ms) = fact.expiration_ms {
-            let due = fact.time.after(std::time::Duration::from_millis(u64::from(ms)));
-            stream.ttls.insert((due, fact.sequence));
+            stream.note_ttl(fact.sequence, fact.time, ms);
+        }
+        stream.roles.set(fact.sequence, fact.role);
+        if let Some(value) = &fact.count {
+            stream.note_count(&fact.subject, fact.sequence, value.clone());
         }
     }
 

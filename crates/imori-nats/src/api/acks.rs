@@ -1,4 +1,4 @@
-//! Acknowledgements of deliveries.
+//! Acknowledgements of deliveries, and answers to flow control.
 
 use imori_core::broker;
 use imori_core::error::BrokerError;
@@ -8,7 +8,7 @@ use imori_core::world::World;
 use super::settings::pull_request;
 use crate::client::Client;
 use crate::codec::operation::Publish;
-use crate::jetstream::ack::{Ack, AckSubject};
+use crate::jetstream::ack::{Ack, AckSubject, FlowSubject};
 use crate::jetstream::pull::PullRequest;
 
 /// Settles the delivery that the subject names. A payload of another form changes nothing, as in nats-server.
@@ -34,7 +34,18 @@ pub(super) fn settle<W: World>(
     if let Some((body, reply)) = next.zip(publish.reply)
         && let Ok(request) = PullRequest::decode(body)
     {
-        broker::request_from_stream(world, &actor, of, pull_request(reply, &request, world.now()))?;
+        broker::request_from_stream(world, &actor, of, &pull_request(reply, &request, world.now()))?;
     }
     Ok(())
+}
+
+/// Notes that a reader has read everything before a request of flow control. An answer to a consumer that is gone means
+/// nothing.
+pub(super) fn answer_flow_control<W: World>(
+    client: &Client,
+    world: &W,
+    subject: &FlowSubject<'_>,
+) -> Result<(), BrokerError> {
+    let of = (subject.stream, subject.consumer);
+    broker::answer_flow_control(world, &client.actor(), of, subject.number).map(drop)
 }

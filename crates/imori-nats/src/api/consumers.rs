@@ -4,19 +4,18 @@ use imori_core::authorize::Action;
 use imori_core::broker;
 use imori_core::name::Name;
 use imori_core::queue::Queue;
-use imori_core::stream::{Stream, StreamConsumer};
+use imori_core::stream::{ResetRefusal, Stream, StreamConsumer};
 use imori_core::world::World;
 use serde::Deserialize;
 
 use super::call::{Call, Failure, answer_after_all, answer_safely};
-use super::forms::time;
 use super::info::{config_of, config_of_consumer, consumer_info};
-use super::settings::{consumer_settings, pull_request, since};
+use super::settings::{consumer_settings, pull_request, since, time};
 use crate::codec::duration::Nanos;
 use crate::codec::time::Timestamp;
 use crate::jetstream::account::{AccountLimits, ServerLimits, set_required_level};
-use crate::jetstream::answers::{ConsumerList, ConsumerNames, Page, Paused, Success, encode};
-use crate::jetstream::bodies::{self, ConsumersRequest};
+use crate::jetstream::answers::{ConsumerList, ConsumerNames, ConsumerReset, Page, Paused, Success, encode};
+use crate::jetstream::bodies::{self, ConsumersRequest, ResetRequest, UnpinRequest};
 use crate::jetstream::consumer_check::ConsumerContext;
 use crate::jetstream::consumer_config::{ConsumerAction, ConsumerConfig, CreateConsumerRequest};
 use crate::jetstream::error::ApiError;
@@ -200,6 +199,39 @@ pub(super) fn pause<W: World>(call: &Call<'_, W>, stream: &str, consumer: &str) 
     answer_safely(call, stream, |_| encode(call.kind, &paused))
 }
 
+/// CONSUMER.RESET: the consumer goes to a message of the stream, or back to the first one that is not acknowledged.
+pub(super) fn reset<W: World>(call: &Call<'_, W>, stream: &str, consumer: &str) -> Result<(), Failure> {
+    let request = ResetRequest::decode(call.body)?;
+    let of = (stream.as_bytes(), consumer.as_bytes());
+    let to = Some(request.seq).filter(|seq| *seq > 0);
+    let moved = broker::reset_stream_consumer(call.world, &call.client.actor(), of, to)?;
+    let moved = moved.ok_or(ApiError::CONSUMER_NOT_FOUND)?;
+    let reset_seq = moved.map_err(|refusal| {
+        ApiError::consumer_invalid_reset(match refusal {
+            ResetRefusal::BelowSequence => "below start seq",
+            ResetRefusal::BelowTime => "below start time",
+            ResetRefusal::NotAllowed => "not allowed",
+        })
+    })?;
+    let now = call.world.now();
+    let info = of_consumer(call, stream, consumer, |consumer| consumer_info(stream, consumer, now))?;
+    answer_safely(call, stream, |_| encode(call.kind, &ConsumerReset { info, reset_seq }))
+}
+
+/// CONSUMER.UNPIN: the client that has the pin of a group loses it.
+pub(super) fn unpin<W: World>(call: &Call<'_, W>, stream: &str, consumer: &str) -> Result<(), Failure> {
+    let request = UnpinRequest::decode(call.body)?;
+    let config = of_consumer(call, stream, consumer, config_of_consumer)?;
+    if !config.priority_groups.contains(&request.group) {
+        return Err(ApiError::CONSUMER_INVALID_PRIORITY_GROUP.into());
+    }
+    broker::with_stream(call.world, &call.client.actor(), Action::Consume, stream.as_bytes(), |queue, _| {
+        queue.unpin_stream_consumer(consumer.as_bytes())
+    })?;
+    call.answer(&encode(call.kind, &Success { success: false }));
+    Ok(())
+}
+
 /// CONSUMER.MSG.NEXT: a request for messages. What is wrong with it is told by a status.
 pub(super) fn next<W: World>(call: &Call<'_, W>, stream: &str, consumer: &str) -> Result<(), Failure> {
     let Some(reply) = call.reply else { return Ok(()) };
@@ -214,7 +246,7 @@ pub(super) fn next<W: World>(call: &Call<'_, W>, stream: &str, consumer: &str) -
         Ok(Some(request)) => {
             let request = pull_request(reply, &request, call.world.now());
             let of = (stream.as_bytes(), consumer.as_bytes());
-            broker::request_from_stream(call.world, &call.client.actor(), of, request)?;
+            broker::request_from_stream(call.world, &call.client.actor(), of, &request)?;
         }
         Ok(None) => {}
         Err(status) => {

@@ -1,27 +1,34 @@
 //! The form of the messages that a stream sends by itself.
 
+use std::time::Duration;
+
 use imori_core::entries::Entry;
 use imori_core::message::{
-    DEFAULT_EXCHANGE, HeaderReaders, MessageView, Origins, Properties, Property, Span,
+    DEFAULT_EXCHANGE, HeaderReaders, MessageRole, MessageView, Origins, Properties, Property, Receipt,
+    Rollup, Span, StreamPublish,
 };
 use imori_core::name::Name;
 use imori_core::stream::{
-    Advisory, ConsumerDelivery, ConsumerSettings, GetForm, PullEnd, StreamForm, StreamForms, StreamMessage,
-    StreamRefusal, StreamSettings,
+    Advisory, ConsumerDelivery, ConsumerSettings, FlowRequest, GetForm, PullEnd, Scheduled, StreamForm,
+    StreamForms, StreamMessage, StreamRefusal, StreamSettings,
 };
 use imori_core::time::Time;
 use serde::Serialize;
 
-use super::settings::{consumer_settings, stream_settings};
+use super::asks::{asks_of, next_due};
+use super::settings::{consumer_settings, nanos, stream_settings, time};
 use crate::address::{self, is_expressible};
-use crate::codec::headers::{BLOCK_END, VERSION_LINE, push_header};
+use crate::codec::duration::Nanos;
+use crate::codec::headers::{BLOCK_END, Headers, VERSION_LINE, push_header};
 use crate::codec::time::Timestamp;
+use crate::counter;
 use crate::delivery::{render, stored_block};
 use crate::header_block::{HEADERS, PLAIN};
-use crate::jetstream::ack::AckSubject;
+use crate::jetstream::ack::{AckSubject, FlowSubject};
 use crate::jetstream::answers::{MessageFound, PubAck, encode, encode_error, to_json};
 use crate::jetstream::consumer_config::ConsumerConfig;
 use crate::jetstream::error::ApiError;
+use crate::jetstream::publish_headers::{StoredHeaders, Ttl, is_marker};
 use crate::jetstream::request::{ApiRequest, StreamVerb};
 use crate::jetstream::status::{Remainder, Status};
 use crate::jetstream::stream_config::StreamConfig;
@@ -75,12 +82,40 @@ impl NatsStreams {
             pending: delivery.unread,
         }
         .push(&mut reply);
-        let block = self.block(&view, readers);
+        let mut block = self.block(&view, readers);
+        if let Some(pin) = delivery.pin {
+            block = with_headers(&block, &[("Nats-Pin-Id", &text(pin.as_bytes()))]);
+        }
         if !has_headers_only {
             return self.message(&reply, &block, self.body(&view, readers));
         }
         let size = view.body.len().to_string();
         self.message(&reply, &with_headers(&block, &[("Nats-Msg-Size", &size)]), Some(Vec::new()))
+    }
+
+    fn republished(
+        &self,
+        stream: &Name,
+        entry: &Entry,
+        before: u64,
+        has_headers_only: bool,
+        readers: HeaderReaders,
+    ) -> StreamForm {
+        let (view, envelope) = (entry.message().view(), entry.envelope());
+        let (stream, subject) = (text(stream.as_bytes()), text(envelope.address.subject.as_bytes()));
+        let (sequence, before) = (envelope.sequence.to_string(), before.to_string());
+        let (time, size) = (time(envelope.since).to_string(), view.body.len().to_string());
+        let mut headers = vec![
+            ("Nats-Stream", &*stream),
+            ("Nats-Subject", &*subject),
+            ("Nats-Sequence", &*sequence),
+            ("Nats-Time-Stamp", &*time),
+            ("Nats-Last-Sequence", &*before),
+        ];
+        headers.extend(has_headers_only.then_some(("Nats-Msg-Size", &*size)));
+        let block = with_headers(&self.block(&view, readers), &headers);
+        let body = if has_headers_only { Some(Vec::new()) } else { self.body(&view, readers) };
+        self.message(b"", &block, body)
     }
 
     /// The header block of a stored message; empty if it has no headers.
@@ -160,20 +195,42 @@ impl StreamForms for NatsStreams {
                     PullEnd::TooLarge => Status::MessageSizeExceedsMaxBytes(remainder),
                     PullEnd::ConsumerDeleted => Status::ConsumerDeleted,
                     PullEnd::TooManyWaiting => Status::ExceededMaxWaiting,
+                    PullEnd::PinLost => Status::WrongPinId(remainder),
+                    PullEnd::PinMismatch => Status::PinIdMismatch,
                 })
             }
-            StreamMessage::Heartbeat { delivered } => self.status(&Status::IdleHeartbeat {
-                consumer_sequence: delivered.consumer,
-                stream_sequence: delivered.stream,
-                stalled: None,
-            }),
-            StreamMessage::Published { stream, sequence, is_duplicate, level } => {
+            StreamMessage::Heartbeat { delivered, unanswered } => {
+                let stalled = unanswered.as_ref().map(flow_subject);
+                self.status(&Status::IdleHeartbeat {
+                    consumer_sequence: delivered.consumer,
+                    stream_sequence: delivered.stream,
+                    stalled: stalled.as_deref().map(text).as_deref(),
+                })
+            }
+            StreamMessage::FlowControl(request) => {
+                let mut block = Vec::new();
+                Status::FlowControlRequest.push(&mut block);
+                self.message(&flow_subject(request), &block, Some(Vec::new()))
+            }
+            StreamMessage::Republished { stream, entry, before, has_headers_only } => {
+                self.republished(stream, entry, *before, *has_headers_only, readers)
+            }
+            StreamMessage::Staged => self.message(b"", b"", Some(Vec::new())),
+            StreamMessage::Published { stream, sequence, is_duplicate, level, receipt } => {
                 let mut body = Vec::new();
                 let (stream, level) = (text(stream.as_bytes()), Some(level.as_str()));
+                let (value, batch) = match receipt {
+                    Receipt::Plain => (None, None),
+                    Receipt::Count(value) => (Some(text(value)), None),
+                    Receipt::Batch(id, count) => (None, Some((text(id), *count))),
+                };
                 let ack = PubAck {
                     stream: &stream,
                     seq: *sequence,
                     duplicate: *is_duplicate,
+                    val: value.as_deref(),
+                    batch: batch.as_ref().map(|(id, _)| &**id),
+                    count: batch.as_ref().map(|(_, count)| *count),
                     level,
                     ..PubAck::default()
                 };
@@ -223,6 +280,78 @@ impl StreamForms for NatsStreams {
         (subject.into_bytes(), self.message(b"", b"", Some(body)))
     }
 
+    fn marker(&self, ttl: Duration) -> StreamForm {
+        let nanos = Nanos(i64::try_from(ttl.as_nanos()).unwrap_or(i64::MAX));
+        let headers =
+            [("Nats-Marker-Reason", "MaxAge"), ("Nats-TTL", &nanos.to_string()), ("Nats-Rollup", "sub")];
+        let mut form = self.message(b"", &with_headers(b"", &headers), Some(Vec::new()));
+        form.properties.expiration_ms = u32::try_from(ttl.as_millis()).ok();
+        form
+    }
+
+    fn role(&self, view: &MessageView<'_>, stored: Time, now: Time) -> MessageRole {
+        if self.origins.form(view.properties.origin) != Some(HEADERS) {
+            return MessageRole::default();
+        }
+        let block = stored_block(view);
+        let headers = StoredHeaders::parse(block);
+        MessageRole {
+            never_expires: headers.ttl == Some(Ttl::Never),
+            is_marker: is_marker(block),
+            next_due: headers.schedule.and_then(|schedule| next_due(&schedule, stored, now)),
+        }
+    }
+
+    fn scheduled(
+        &self,
+        schedule: &Entry,
+        last_of: &mut dyn FnMut(&[u8]) -> Option<Entry>,
+        now: Time,
+        readers: HeaderReaders,
+    ) -> Option<Scheduled> {
+        let view = schedule.message().view();
+        let subject = schedule.envelope().address.subject.as_bytes();
+        let headers = StoredHeaders::parse(stored_block(&view));
+        let plan = headers.schedule?;
+        let source = plan.source.and_then(|source| last_of(source.as_bytes()));
+        let content = source.as_ref().map_or(view, |source| source.message().view());
+        let next = plan.schedule.is_repeating().then(|| next_due(&plan, now, now)).flatten();
+        let subject = text(subject);
+        let told = next.map_or_else(|| "purge".to_owned(), |next| time(next).to_string());
+        let mut own = vec![("Nats-Scheduler", &*subject), ("Nats-Schedule-Next", &*told)];
+        let ttl = headers.schedule_ttl.map(text);
+        own.extend(ttl.as_deref().map(|ttl| ("Nats-TTL", ttl)));
+        own.extend(plan.is_rollup.then_some(("Nats-Rollup", "sub")));
+        let block = with_headers(&without_headers(&self.block(&content, readers)), &own);
+        let body = self.body(&content, readers).unwrap_or_else(|| content.body.to_vec());
+        let mut form = self.message(b"", &block, Some(body));
+        form.properties.expiration_ms = match plan.ttl {
+            Some(Ttl::Seconds(seconds)) => u32::try_from(seconds.saturating_mul(1000)).ok(),
+            Some(Ttl::Never) | None => None,
+        };
+        Some(Scheduled { target: Name::from(plan.target), form, is_rollup: plan.is_rollup, next })
+    }
+
+    fn count(&self, body: &[u8]) -> Option<Box<[u8]>> {
+        counter::value(body).map(|value| Box::from(value.as_bytes()))
+    }
+
+    fn add(&self, before: &[u8], increment: &[u8]) -> Option<(Vec<u8>, Vec<u8>)> {
+        let value = counter::add(str::from_utf8(before).ok()?, str::from_utf8(increment).ok()?)?;
+        let body = counter::body(&value);
+        Some((value.into_bytes(), body))
+    }
+
+    fn with_asks(
+        &self,
+        view: &MessageView<'_>,
+        now: Time,
+        then: &mut dyn FnMut(&StreamPublish<'_>) -> Result<(), StreamRefusal>,
+    ) -> Result<(), StreamRefusal> {
+        // They were read without an error when the message came.
+        then(&asks_of(stored_block(view), now).unwrap_or_default())
+    }
+
     fn stream(&self, configuration: &[u8]) -> Option<StreamSettings> {
         let config: StreamConfig = serde_json::from_slice(configuration).ok()?;
         stream_settings(&config).stream.map(|stream| *stream)
@@ -232,6 +361,11 @@ impl StreamForms for NatsStreams {
         let config: ConsumerConfig = serde_json::from_slice(configuration).ok()?;
         consumer_settings(&config).ok()
     }
+}
+
+fn flow_subject(request: &FlowRequest<'_>) -> Vec<u8> {
+    let (stream, consumer) = (request.stream.as_bytes(), request.consumer.as_bytes());
+    FlowSubject { stream, consumer, number: request.number }.encode()
 }
 
 /// The error that a publisher gets.
@@ -251,6 +385,30 @@ fn error_of(refusal: &StreamRefusal) -> ApiError {
         StreamRefusal::WrongLastId(id) => ApiError::stream_wrong_last_message_id(text(id)),
         StreamRefusal::RollupDenied => ApiError::stream_rollup_failed("rollup not permitted"),
         StreamRefusal::TtlDenied => ApiError::MESSAGE_TTL_DISABLED,
+        StreamRefusal::ScheduleDenied => ApiError::MESSAGE_SCHEDULES_DISABLED,
+        StreamRefusal::ScheduleTarget => ApiError::MESSAGE_SCHEDULES_TARGET_INVALID,
+        StreamRefusal::ScheduleSource => ApiError::MESSAGE_SCHEDULES_SOURCE_INVALID,
+        StreamRefusal::NoSchedule => ApiError::MESSAGE_SCHEDULES_SCHEDULER_INVALID,
+        StreamRefusal::IncrementDenied => ApiError::MESSAGE_INCREMENT_DISABLED,
+        StreamRefusal::IncrementMissing => ApiError::MESSAGE_INCREMENT_MISSING,
+        StreamRefusal::IncrementBody => ApiError::MESSAGE_INCREMENT_PAYLOAD,
+        StreamRefusal::IncrementInvalid => ApiError::MESSAGE_INCREMENT_INVALID,
+        StreamRefusal::CounterBroken => ApiError::MESSAGE_COUNTER_BROKEN,
+        StreamRefusal::CounterOnDisk => ApiError::stream_store_failed("the counter is on disk; try again"),
+        StreamRefusal::BatchDenied => ApiError::ATOMIC_PUBLISH_DISABLED,
+        StreamRefusal::BatchIncomplete => ApiError::ATOMIC_PUBLISH_INCOMPLETE_BATCH,
+        StreamRefusal::BatchTooLarge(max) => ApiError::atomic_publish_too_large_batch(max),
+        StreamRefusal::TooManyBatches => ApiError::ATOMIC_PUBLISH_TOO_MANY_INFLIGHT,
+        StreamRefusal::BatchEndUnknown => ApiError::ATOMIC_PUBLISH_INVALID_BATCH_COMMIT,
+        StreamRefusal::BatchDuplicate => ApiError::ATOMIC_PUBLISH_CONTAINS_DUPLICATE_MESSAGE,
+        StreamRefusal::BatchLastId => {
+            ApiError::atomic_publish_unsupported_header_batch("Nats-Expected-Last-Msg-Id")
+        }
+        StreamRefusal::BatchExpectation => ApiError::STREAM_WRONG_LAST_SEQUENCE_CONSTANT,
+        StreamRefusal::BatchRollup(Rollup::Subject) => {
+            ApiError::stream_rollup_failed("batch rollup sub invalid")
+        }
+        StreamRefusal::BatchRollup(Rollup::All) => ApiError::stream_rollup_failed("batch rollup all invalid"),
         StreamRefusal::DiskFull => ApiError::INSUFFICIENT_RESOURCES,
     }
 }
@@ -268,20 +426,23 @@ fn with_headers(block: &[u8], headers: &[(&str, &str)]) -> Vec<u8> {
     out
 }
 
+/// A header block without what concerns how the message came into the stream.
+fn without_headers(block: &[u8]) -> Vec<u8> {
+    let mut out = VERSION_LINE.to_vec();
+    for (name, value) in Headers::new(block) {
+        let is_own = [&b"Nats-Schedule"[..], b"Nats-Expected-"].iter().any(|begin| name.starts_with(begin));
+        if !is_own && !matches!(name, b"Nats-Msg-Id" | b"Nats-TTL" | b"Nats-Rollup") {
+            push_header(&mut out, name, value);
+        }
+    }
+    out.extend_from_slice(BLOCK_END);
+    out
+}
+
 fn message_get_kind() -> &'static str {
     ApiRequest::Stream { verb: StreamVerb::MessageGet, stream: "" }.kind()
 }
 
 fn text(bytes: &[u8]) -> std::borrow::Cow<'_, str> {
     String::from_utf8_lossy(bytes)
-}
-
-/// A time of the core, in nanoseconds.
-pub(super) fn nanos(time: Time) -> u64 {
-    time.0.saturating_mul(1000)
-}
-
-/// A time of the core, as JSON has it.
-pub(super) fn time(time: Time) -> Timestamp {
-    Timestamp::from_unix_nanos(i64::try_from(nanos(time)).unwrap_or(i64::MAX))
 }

@@ -7,11 +7,11 @@ use imori_core::queue::Queue;
 use imori_core::stream::{Filter, Position, Stream, StreamConsumer};
 use imori_core::time::Time;
 
-use super::forms::time;
+use super::settings::time;
 use crate::codec::duration::Nanos;
 use crate::codec::time::Timestamp;
 use crate::jetstream::consumer_config::ConsumerConfig;
-use crate::jetstream::consumer_info::{ConsumerInfo, SequenceInfo};
+use crate::jetstream::consumer_info::{ConsumerInfo, PriorityGroupState, SequenceInfo};
 use crate::jetstream::stream_config::{Storage, StreamConfig};
 use crate::jetstream::stream_info::{StreamInfo, StreamState};
 
@@ -109,13 +109,21 @@ pub fn consumer_info(stream: &str, consumer: &StreamConsumer, now: Time) -> Cons
         stream_seq: place.stream,
         last_active: at.map(time),
     };
+    let config = config_of_consumer(consumer);
+    let pin = consumer.pin();
+    // All groups of a consumer share one pin, which nats-server too reports for the first.
+    let group = config.priority_groups.first().map(|group| PriorityGroupState {
+        group: group.clone(),
+        pinned_client_id: pin.map(|pin| pin.id.to_string()).unwrap_or_default(),
+        pinned_ts: pin.map_or(Timestamp::ZERO, |pin| time(pin.since)),
+    });
     let paused_until = consumer.settings().paused_until.filter(|_| consumer.is_paused(now));
     let pause = paused_until.map(|until| until.since(now).as_nanos());
     ConsumerInfo {
         stream_name: stream.to_owned(),
         name: consumer.name().to_string(),
         created: time(consumer.created()),
-        config: config_of_consumer(consumer),
+        config,
         delivered: place(consumer.delivered()),
         ack_floor: place(consumer.floor()),
         num_ack_pending: consumer.pending_len() as u64,
@@ -126,6 +134,6 @@ pub fn consumer_info(stream: &str, consumer: &StreamConsumer, now: Time) -> Cons
         paused: pause.is_some(),
         pause_remaining: pause.map_or(Nanos::ZERO, |nanos| Nanos(i64::try_from(nanos).unwrap_or(i64::MAX))),
         ts: time(now),
-        priority_groups: Vec::new(),
+        priority_groups: group.into_iter().collect(),
     }
 }

@@ -13,6 +13,7 @@ mod call;
 mod info;
 mod publish;
 mod forms;
+mod asks;
 mod settings;
 
 pub use declared::DeclaredStream;

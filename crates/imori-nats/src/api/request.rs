@@ -15,7 +15,7 @@ use crate::address::address;
 use crate::client::Client;
 use crate::codec::operation::Publish;
 use crate::jetstream::account::{AccountInfo, AccountTier, ApiStats};
-use crate::jetstream::ack::AckSubject;
+use crate::jetstream::ack::{AckSubject, FlowSubject};
 use crate::jetstream::answers::{Page, StreamList, StreamNames, encode, encode_error};
 use crate::jetstream::bodies::{self, StreamsRequest};
 use crate::jetstream::error::ApiError;
@@ -27,9 +27,6 @@ use crate::subject::{do_collide, filter_of_key, is_valid_name};
 
 /// The prefix of the subjects that the broker answers itself.
 pub(crate) const API_PREFIX: &[u8] = b"$JS.";
-
-/// Prefix of the answers to requests of flow control.
-const FLOW_CONTROL_PREFIX: &[u8] = b"$JS.FC.";
 
 /// The most streams on a page, names and details.
 const NAMES_A_PAGE: usize = 1024;
@@ -44,12 +41,10 @@ pub(crate) fn perform<W: World>(
     world: &W,
     publish: &Publish<'_>,
 ) -> Result<bool, ProtocolError> {
-    if publish.subject.starts_with(FLOW_CONTROL_PREFIX) {
-        return Ok(true);
-    }
-    let ack = AckSubject::parse(publish.subject);
-    let request = if ack.is_some() { None } else { ApiRequest::parse(publish.subject, None) };
-    if ack.is_none() && request.is_none() {
+    let (ack, flow) = (AckSubject::parse(publish.subject), FlowSubject::parse(publish.subject));
+    let is_answer = ack.is_some() || flow.is_some();
+    let request = if is_answer { None } else { ApiRequest::parse(publish.subject, None) };
+    if !is_answer && request.is_none() {
         return Ok(false);
     }
     let (exchange, subject) = address(publish.subject);
@@ -59,6 +54,12 @@ pub(crate) fn perform<W: World>(
     }
     if let Some(ack) = ack {
         return match acks::settle(client, world, &ack, publish) {
+            Err(BrokerError::Refused(_)) => Err(violation()),
+            _ => Ok(true),
+        };
+    }
+    if let Some(flow) = flow {
+        return match acks::answer_flow_control(client, world, &flow) {
             Err(BrokerError::Refused(_)) => Err(violation()),
             _ => Ok(true),
         };
@@ -124,8 +125,8 @@ impl<W: World> Call<'_, W> {
                 ConsumerVerb::Delete => consumers::delete(self, stream, consumer)?,
                 ConsumerVerb::Pause => consumers::pause(self, stream, consumer)?,
                 ConsumerVerb::MessageNext => consumers::next(self, stream, consumer)?,
-                ConsumerVerb::Reset => return Err(ApiError::BAD_REQUEST.into()),
-                ConsumerVerb::Unpin => return Err(ApiError::CONSUMER_INVALID_PRIORITY_GROUP.into()),
+                ConsumerVerb::Reset => consumers::reset(self, stream, consumer)?,
+                ConsumerVerb::Unpin => consumers::unpin(self, stream, consumer)?,
                 ConsumerVerb::LeaderStepDown => return Err(ApiError::CLUSTER_REQUIRED.into()),
             },
             ApiRequest::DirectGet { stream } => messages::direct(self, stream, None)?,

@@ -1,5 +1,6 @@
 //! Configurations become settings of the core.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use imori_core::confirm::Level;
@@ -7,17 +8,19 @@ use imori_core::name::Name;
 use imori_core::policy::{Overflow, QueueKind};
 use imori_core::queue::QueueSettings;
 use imori_core::stream::{
-    AckPolicy, ConsumerSettings, Filter, PullRequest, Push, Retention, Start, StreamSettings,
+    AckPolicy, ConsumerSettings, Filter, MapSubject, PullRequest, Push, RequestPolicy, RequestTerms,
+    Retention, Start, StreamSettings, SubjectMap,
 };
 use imori_core::time::Time;
 
 use crate::codec::duration::Nanos;
 use crate::codec::time::Timestamp;
 use crate::jetstream::answers::to_json;
-use crate::jetstream::consumer_config::{self, ConsumerConfig, DeliverPolicy};
+use crate::jetstream::consumer_config::{self, ConsumerConfig, DeliverPolicy, PriorityPolicy, ReplayPolicy};
 use crate::jetstream::error::ApiError;
 use crate::jetstream::pull;
 use crate::jetstream::stream_config::{self, Discard, Storage, StreamConfig};
+use crate::transform::Transform;
 
 /// Requests that may wait for the messages of a consumer that sets no limit, as in nats-server.
 const REQUESTS_DEFAULT: usize = 512;
@@ -29,6 +32,7 @@ pub(super) fn stream_settings(config: &StreamConfig) -> QueueSettings {
         stream_config::Retention::Interest => Retention::Interest,
         stream_config::Retention::WorkQueue => Retention::WorkQueue,
     };
+    let subjects: Vec<&[u8]> = config.subjects.iter().map(String::as_bytes).collect();
     let stream = StreamSettings {
         retention,
         per_subject_max: limit(config.max_msgs_per_subject),
@@ -41,6 +45,14 @@ pub(super) fn stream_settings(config: &StreamConfig) -> QueueSettings {
         denies_purge: config.deny_purge,
         allows_rollup: config.allow_rollup_hdrs,
         allows_ttl: config.allow_msg_ttl,
+        marker_ttl: span(config.subject_delete_marker_ttl),
+        is_counter: config.allow_msg_counter,
+        allows_schedules: config.allow_msg_schedules,
+        allows_batches: config.allow_atomic,
+        subjects: Filter::of(&subjects).unwrap_or_default(),
+        stored_as: config.subject_transform.as_ref().and_then(|map| subject_map(&map.src, &map.dest)),
+        republished_to: config.republish.as_ref().and_then(|map| subject_map(&map.src, &map.dest)),
+        republishes_headers: config.republish.as_ref().is_some_and(|map| map.headers_only),
         is_silent: config.no_ack,
         allows_direct: config.allow_direct,
         max_age: None,
@@ -57,6 +69,18 @@ pub(super) fn stream_settings(config: &StreamConfig) -> QueueSettings {
         level: (config.storage == Storage::Memory).then_some(Level::Memory),
         stream: Some(Box::new(stream)),
         ..QueueSettings::default()
+    }
+}
+
+/// The change of subjects that a transform describes.
+fn subject_map(source: &str, destination: &str) -> Option<SubjectMap> {
+    let transform = Transform::new(source, destination).ok()??;
+    Some(SubjectMap::new(&format!("{source} {destination}"), Arc::new(transform)))
+}
+
+impl MapSubject for Transform {
+    fn map(&self, subject: &[u8], random: u32) -> Option<Vec<u8>> {
+        self.apply(str::from_utf8(subject).ok()?, random).map(String::into_bytes)
     }
 }
 
@@ -77,13 +101,15 @@ pub(super) fn consumer_settings(config: &ConsumerConfig) -> Result<ConsumerSetti
     };
     let acks = match config.ack_policy {
         consumer_config::AckPolicy::None => AckPolicy::None,
-        consumer_config::AckPolicy::All => AckPolicy::All,
-        _ => AckPolicy::Explicit,
+        consumer_config::AckPolicy::All | consumer_config::AckPolicy::FlowControl => AckPolicy::All,
+        consumer_config::AckPolicy::Explicit => AckPolicy::Explicit,
     };
     let push = (!config.is_pull()).then(|| Push {
         subject: Name::from(config.deliver_subject.as_str()),
         group: (!config.deliver_group.is_empty()).then(|| Name::from(config.deliver_group.as_str())),
         has_flow_control: config.flow_control,
+        is_acked_by_flow: config.ack_policy == consumer_config::AckPolicy::FlowControl,
+        bytes_a_second_max: Some(config.rate_limit_bps / 8).filter(|_| config.rate_limit_bps > 0),
         heartbeat: span(config.idle_heartbeat),
     });
     Ok(ConsumerSettings {
@@ -97,13 +123,30 @@ pub(super) fn consumer_settings(config: &ConsumerConfig) -> Result<ConsumerSetti
         requests_max: limit(config.max_waiting)
             .and_then(|max| usize::try_from(max).ok())
             .unwrap_or(REQUESTS_DEFAULT),
+        request_policy: match config.priority_policy {
+            PriorityPolicy::None => RequestPolicy::InTurn,
+            PriorityPolicy::Overflow => RequestPolicy::Overflow,
+            PriorityPolicy::PinnedClient => RequestPolicy::Pinned(config.priority_timeout.duration()),
+            PriorityPolicy::Prioritized => RequestPolicy::Ranked,
+        },
         has_headers_only: config.headers_only,
+        keeps_intervals: config.replay_policy == ReplayPolicy::Original,
         push,
         inactive_max: span(config.inactive_threshold),
         is_durable: config.is_durable(),
         paused_until: config.pause_until.map(since),
         configuration: to_json(config).into_boxed_slice(),
     })
+}
+
+/// A time of the core, in nanoseconds.
+pub(super) fn nanos(time: Time) -> u64 {
+    time.0.saturating_mul(1000)
+}
+
+/// A time of the core, as JSON has it.
+pub(super) fn time(time: Time) -> Timestamp {
+    Timestamp::from_unix_nanos(i64::try_from(nanos(time)).unwrap_or(i64::MAX))
 }
 
 /// A time of JSON, as the core has it.
@@ -129,5 +172,15 @@ pub(super) fn pull_request(reply: &[u8], request: &pull::PullRequest, now: Time)
         is_impatient: request.no_wait,
         expires: span(request.expires).map(|expires| now.after(expires)),
         heartbeat: span(request.idle_heartbeat).map(|every| (every, now.after(every))),
+        terms: request.priority.as_ref().map(request_terms).unwrap_or_default(),
+    }
+}
+
+fn request_terms(priority: &pull::Priority) -> RequestTerms {
+    RequestTerms {
+        unread_min: u64::try_from(priority.min_pending).unwrap_or_default(),
+        pending_min: u64::try_from(priority.min_ack_pending).unwrap_or_default(),
+        pin: (!priority.id.is_empty()).then(|| Name::from(priority.id.as_str())),
+        rank: u8::try_from(priority.priority).unwrap_or(u8::MAX),
     }
 }

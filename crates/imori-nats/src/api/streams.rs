@@ -184,13 +184,7 @@ pub(super) fn supported(mut config: StreamConfig, others: &[StreamConfig]) -> Re
     for (is_asked, what) in [
         (config.mirror.is_some(), "mirrors"),
         (!config.sources.is_empty(), "sources"),
-        (config.republish.is_some(), "republishing"),
-        (config.subject_transform.is_some(), "subject transforms"),
-        (config.allow_msg_counter, "message counters"),
-        (config.allow_atomic, "atomic batches"),
         (config.allow_batched, "fast batches"),
-        (config.allow_msg_schedules, "message schedules"),
-        (!config.subject_delete_marker_ttl.is_zero(), "delete markers"),
     ] {
         if is_asked {
             return Err(ApiError::stream_invalid_config(format_args!(

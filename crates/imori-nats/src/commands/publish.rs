@@ -42,7 +42,7 @@ pub(crate) fn publish<W: World>(
         Some(body) => Publication::with_shared_body(&properties, text, body),
         None => Publication::new(&properties, text, publish.payload),
     };
-    let asks = match api::asks(publish) {
+    let asks = match api::asks(publish, world.now()) {
         Ok(asks) => asks,
         Err(error) => {
             client.scratch = scratch;

@@ -1,4 +1,4 @@
-//! Acknowledgements: the subject that a delivery has for them, and their payload.
+//! Acknowledgements: the subject that a delivery has for them, and their payload. Answers to flow control.
 
 use serde::Deserialize;
 
@@ -65,6 +65,37 @@ impl<'a> AckSubject<'a> {
             timestamp: number()?,
             pending: number()?,
         })
+    }
+}
+
+/// The prefix of the answers to requests of flow control.
+pub const FLOW_PREFIX: &[u8] = b"$JS.FC.";
+
+/// The reply subject of a request of flow control.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FlowSubject<'a> {
+    /// The stream.
+    pub stream: &'a [u8],
+    /// The consumer.
+    pub consumer: &'a [u8],
+    /// The number of the request.
+    pub number: u64,
+}
+
+impl<'a> FlowSubject<'a> {
+    /// Returns the subject.
+    pub fn encode(&self) -> Vec<u8> {
+        let mut out = [FLOW_PREFIX, self.stream, b".", self.consumer, b"."].concat();
+        push_u64(&mut out, self.number);
+        out
+    }
+
+    /// Reads a subject; `None` for any other one.
+    pub fn parse(subject: &'a [u8]) -> Option<Self> {
+        let mut tokens = subject.strip_prefix(FLOW_PREFIX)?.split(|byte| *byte == b'.');
+        let (stream, consumer) = (tokens.next()?, tokens.next()?);
+        let number = parse_u64(tokens.next()?)?;
+        tokens.next().is_none().then_some(Self { stream, consumer, number })
     }
 }
 
@@ -213,6 +244,21 @@ mod tests {
             let mut out = Vec::new();
             subject.push(&mut out);
             prop_assert_eq!(AckSubject::parse(&out), Some(subject));
+        }
+    }
+
+    #[test]
+    fn an_answer_to_flow_control_is_read_as_it_was_asked_for() {
+        let subject = FlowSubject { stream: b"S", consumer: b"c", number: 17 };
+        assert_eq!(subject.encode(), b"$JS.FC.S.c.17");
+        for (text, expected) in [
+            ("$JS.FC.S.c.17", Some(subject)),
+            ("$JS.FC.S.c", None),
+            ("$JS.FC.S.c.x", None),
+            ("$JS.FC.S.c.17.1", None),
+            ("$JS.ACK.S.c.17", None),
+        ] {
+            assert_eq!(FlowSubject::parse(text.as_bytes()), expected, "{text}");
         }
     }
 }

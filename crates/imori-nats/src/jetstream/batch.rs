@@ -26,6 +26,8 @@ pub enum Commit {
     WithMessage,
     /// The message before this one is the last; this one is not stored.
     WithoutMessage,
+    /// A value that is not known, which ends the batch without storing it.
+    Unknown,
 }
 
 impl<'a> AtomicBatch<'a> {
@@ -33,8 +35,8 @@ impl<'a> AtomicBatch<'a> {
     ///
     /// # Errors
     ///
-    /// Returns nats-server's error for an id that is too long, for a sequence that is missing or no
-    /// number, and for an end that is not known.
+    /// Returns nats-server's error for an id that is too long, and for a sequence that is missing or no
+    /// number.
     pub fn parse(id: &'a [u8], sequence: Option<&[u8]>, commit: Option<&[u8]>) -> Result<Self, ApiError> {
         if id.len() > BATCH_ID_BYTES_MAX {
             return Err(ApiError::ATOMIC_PUBLISH_INVALID_BATCH_ID);
@@ -44,7 +46,7 @@ impl<'a> AtomicBatch<'a> {
             None => None,
             Some(b"1") => Some(Commit::WithMessage),
             Some(b"eob") => Some(Commit::WithoutMessage),
-            Some(_) => return Err(ApiError::ATOMIC_PUBLISH_INVALID_BATCH_COMMIT),
+            Some(_) => Some(Commit::Unknown),
         };
         Ok(Self { id, sequence, commit })
     }
@@ -181,8 +183,8 @@ mod tests {
             ("b", Some("1"), None, batch(1, None)),
             ("b", Some("2"), Some("1"), batch(2, Some(Commit::WithMessage))),
             ("b", Some("3"), Some("eob"), batch(3, Some(Commit::WithoutMessage))),
-            ("b", Some("3"), Some("x"), Err(ApiError::ATOMIC_PUBLISH_INVALID_BATCH_COMMIT)),
-            ("b", Some("3"), Some(""), Err(ApiError::ATOMIC_PUBLISH_INVALID_BATCH_COMMIT)),
+            ("b", Some("3"), Some("x"), batch(3, Some(Commit::Unknown))),
+            ("b", Some("3"), Some(""), batch(3, Some(Commit::Unknown))),
             ("b", Some("x"), None, Err(ApiError::ATOMIC_PUBLISH_MISSING_SEQUENCE)),
             ("b", None, None, Err(ApiError::ATOMIC_PUBLISH_MISSING_SEQUENCE)),
             (&long, Some("1"), None, Err(ApiError::ATOMIC_PUBLISH_INVALID_BATCH_ID)),

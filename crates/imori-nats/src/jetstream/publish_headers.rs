@@ -219,6 +219,36 @@ impl ScheduledPublish<'_> {
     }
 }
 
+/// The headers of a stored message that its stream goes on to read. Values that are wrong are none.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct StoredHeaders<'a> {
+    /// Time to live of the message.
+    pub ttl: Option<Ttl>,
+    /// Schedule on which the message is published again.
+    pub schedule: Option<ScheduledPublish<'a>>,
+    /// Time to live of what the schedule publishes, as the publisher wrote it.
+    pub schedule_ttl: Option<&'a [u8]>,
+}
+
+impl<'a> StoredHeaders<'a> {
+    /// Reads a header block.
+    pub fn parse(block: &'a [u8]) -> Self {
+        let values = Values::of(block);
+        Self {
+            ttl: ttl(given(values.ttl)).ok().flatten(),
+            schedule: values.scheduled_publish().ok().flatten(),
+            schedule_ttl: given(values.schedule_ttl),
+        }
+    }
+}
+
+/// Whether a message tells that its subject was deleted: a marker, or a purge of a key-value bucket.
+pub fn is_marker(block: &[u8]) -> bool {
+    Headers::new(block).any(|(name, value)| {
+        name == b"Nats-Marker-Reason" && !value.is_empty() || name == b"KV-Operation" && value == b"PURGE"
+    })
+}
+
 /// Checks the level of the API that a request requires, by the header block of the request.
 ///
 /// # Errors

@@ -1,27 +1,12 @@
 //! Conversations with a consumer: what it would deliver, and what settles it.
 
 use super::*;
-use crate::stream::{Filter, Start};
+use crate::stream::{PullEnd, PullRequest, RequestTerms};
 
 const SECOND: Duration = Duration::from_secs(1);
 
 fn settings(acks: AckPolicy) -> ConsumerSettings {
-    ConsumerSettings {
-        start: Start::First,
-        filter: Filter::all(),
-        acks,
-        ack_wait: 30 * SECOND,
-        backoff: Vec::new(),
-        deliveries_max: None,
-        pending_max: None,
-        requests_max: 2,
-        has_headers_only: false,
-        push: None,
-        inactive_max: None,
-        is_durable: true,
-        paused_until: None,
-        configuration: Box::default(),
-    }
+    ConsumerSettings { acks, ..ConsumerSettings::plain() }
 }
 
 fn consumer(settings: ConsumerSettings) -> StreamConsumer {
@@ -148,11 +133,14 @@ fn requests_take_turns_and_too_many_are_refused() {
         is_impatient: false,
         expires: Some(Time(50)),
         heartbeat: None,
+        terms: RequestTerms::default(),
     };
     let mut consumer = consumer(settings(AckPolicy::Explicit));
-    assert!(consumer.request(request("a", 2), Time(0)).is_ok());
-    assert!(consumer.request(request("b", 1), Time(0)).is_ok());
-    assert_eq!(consumer.request(request("c", 1), Time(0)).map_err(|refused| refused.left), Err(1));
+    for (reply, left) in [("a", 2), ("b", 1)] {
+        assert_eq!(consumer.admit(&request(reply, left), Time(0)), Ok(()));
+        consumer.requests.add(request(reply, left));
+    }
+    assert_eq!(consumer.admit(&request("c", 1), Time(0)), Err(PullEnd::TooManyWaiting));
     let mut served = Vec::new();
     while let Some(front) = consumer.requests.front() {
         served.push(front.reply.to_string());

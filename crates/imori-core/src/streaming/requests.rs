@@ -1,0 +1,71 @@
+//! The requests that wait for messages of a consumer: whose turn it is, and which of them end.
+
+use super::outlet::Outlet;
+use crate::stream::{Claim, PullEnd, PullRequest, RequestPolicy, StreamConsumer, StreamMessage};
+use crate::time::Time;
+
+/// Whether a request waits whose reader is still there. Requests without one are dropped.
+pub(super) fn has_request(consumer: &mut StreamConsumer, outlet: &mut impl Outlet) -> bool {
+    if consumer.settings.request_policy != RequestPolicy::InTurn {
+        // The choice is made once there is a message.
+        return consumer.requests.len() > 0;
+    }
+    while let Some(request) = consumer.requests.front() {
+        if outlet.has_readers(&request.reply, None) {
+            return true;
+        }
+        consumer.requests.take_front();
+    }
+    false
+}
+
+/// Ends the requests whose time is over, and tells the others that they are not forgotten.
+pub(super) fn end_requests(consumer: &mut StreamConsumer, now: Time, outlet: &mut impl Outlet) {
+    if consumer.unpin_idle(now) {
+        consumer.is_changed = true;
+    }
+    let is_over = |request: &PullRequest| request.expires.is_some_and(|expires| expires <= now);
+    for request in consumer.requests.take_if(is_over) {
+        end(&request, PullEnd::Timeout, outlet);
+    }
+    let delivered = consumer.delivered;
+    for reply in consumer.requests.beat(now) {
+        outlet.send(&reply, &StreamMessage::Heartbeat { delivered, unanswered: None });
+    }
+}
+
+/// Ends the requests that do not wait for messages.
+pub(super) fn end_impatient(consumer: &mut StreamConsumer, outlet: &mut impl Outlet) {
+    let ends = |request: &PullRequest| request.is_impatient && (request.got > 0 || request.expires.is_none());
+    for request in consumer.requests.take_if(ends) {
+        let why = if request.expires.is_some() { PullEnd::Timeout } else { PullEnd::NoMessages };
+        end(&request, why, outlet);
+    }
+}
+
+/// Gives the turn to the request that may have the next message; `false` if none may.
+pub(super) fn choose(consumer: &mut StreamConsumer, outlet: &mut impl Outlet) -> bool {
+    for _ in 0..consumer.requests.len() {
+        let Some(request) = consumer.requests.front() else { return false };
+        if !outlet.has_readers(&request.reply, None) {
+            consumer.requests.take_front();
+            continue;
+        }
+        match consumer.claim(&request.terms) {
+            Claim::Now => return true,
+            Claim::Later => consumer.requests.cycle(),
+            Claim::Never => {
+                if let Some(request) = consumer.requests.take_front() {
+                    end(&request, PullEnd::PinLost, outlet);
+                }
+            }
+        }
+    }
+    false
+}
+
+/// Tells a reader that its request ended.
+pub(super) fn end(request: &PullRequest, end: PullEnd, outlet: &mut impl Outlet) {
+    let (left, bytes_left) = (request.left, request.bytes_left.unwrap_or(0));
+    outlet.send(&request.reply, &StreamMessage::PullEnded { end, left, bytes_left });
+}
