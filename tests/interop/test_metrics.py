@@ -214,6 +214,14 @@ def test_the_document_lists_every_metric(imori: Imori, channel: BlockingChannel)
     # A sample shows the labels of a metric.
     limited = ask(imori, "/api/vhost-limits/%2F/max-queues", method="PUT", body={"value": 100})
     assert limited.status == 204
+    stream = {
+        "name": "s",
+        "vhost": "/",
+        "configuration": {"name": "s", "subjects": ["s"]},
+        "consumers": [{"durable_name": "c", "ack_policy": "explicit"}],
+    }
+    made = ask(imori, "/api/definitions", method="POST", body={"streams": [stream]})
+    assert made.status == 204, made
     text = page(imori)
     samples = scraped(text)
     rows = []

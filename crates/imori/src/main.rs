@@ -11,6 +11,7 @@ mod client;
 mod log;
 mod log_writer;
 mod notify;
+mod arguments;
 mod output;
 
 use std::process::ExitCode;

@@ -34,5 +34,5 @@ pub use self::row::{PageFacts, PageRef, PageTimes, ROW_BYTES, Row, RowPlacement,
 pub use self::segments::{SegmentWriter, Segments};
 pub use self::settings::SegmentSettings;
 pub use self::tables::Tables;
-pub use self::verify::{OwnedPages, SegmentsInspection, verify};
+pub use self::verify::{SegmentsInspection, verify};
 pub use self::walk::{SegmentPiece, files, walk};

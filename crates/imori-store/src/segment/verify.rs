@@ -1,6 +1,6 @@
 //! Verifies every byte of every segment, past the page cache, and changes nothing.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::fmt;
 
 use crate::disk::{Disk, ReadFrom};
@@ -36,21 +36,6 @@ pub struct SegmentsInspection {
     pub manifest: Option<ManifestDamage>,
     /// Missing segments that the last checkpoint needs.
     pub absent: Vec<AbsentSegment>,
-    /// The needed pages by owner.
-    pub owners: BTreeMap<u64, OwnedPages>,
-}
-
-/// The needed pages of one owner.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct OwnedPages {
-    /// Number of pages.
-    pub page_count: usize,
-    /// Number of entries that verify.
-    pub entry_count: usize,
-    /// The lowest sequence.
-    pub first_sequence: u64,
-    /// The highest sequence.
-    pub last_sequence: u64,
 }
 
 impl SegmentsInspection {
@@ -117,19 +102,6 @@ pub fn verify<D: Disk>(
             seen.entry_count += page.entries.len();
             let (owner, name) = (row.facts.owner, name.clone());
             let is_gone = manifest.is_gone(number) || manifest.has_gone(number, index);
-            if !is_gone {
-                let (first, last) = (row.facts.first_sequence, row.facts.last_sequence);
-                let owned = seen.owners.entry(owner).or_insert(OwnedPages {
-                    page_count: 0,
-                    entry_count: 0,
-                    first_sequence: first,
-                    last_sequence: last,
-                });
-                owned.page_count += 1;
-                owned.entry_count += page.entries.len();
-                owned.first_sequence = owned.first_sequence.min(first);
-                owned.last_sequence = owned.last_sequence.max(last);
-            }
             let damaged = |damage| DamagedPage { name, owner, owner_name: None, is_gone, damage };
             seen.pages.extend(page.damage.map(damaged));
         }

@@ -1,6 +1,7 @@
 //! The commands that administer a broker over its admin listener.
 
 mod queue;
+mod stream;
 mod message;
 mod routes;
 mod policy;
@@ -13,13 +14,11 @@ mod status;
 mod config;
 mod watch;
 mod limit;
-mod arguments;
 mod listing;
 mod context;
 mod admin;
 
 pub(crate) use admin::{Admin, segment};
-pub(crate) use arguments::{argument, object};
 pub(crate) use config::{Asked, reload, running};
 pub(crate) use connection::Connection;
 pub(crate) use context::Context;
@@ -30,6 +29,7 @@ pub(crate) use queue::Queue;
 pub(crate) use readers::{Consumer, Session};
 pub(crate) use routes::{Binding, Exchange};
 pub(crate) use status::Status;
+pub(crate) use stream::Stream;
 pub(crate) use user::User;
 pub(crate) use vhost::Vhost;
 pub(crate) use watch::{Events, Stalls, Top};

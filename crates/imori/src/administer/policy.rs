@@ -4,8 +4,8 @@ use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
 use super::admin::segment;
-use super::arguments::{argument, object};
 use super::listing::Asked;
+use crate::arguments::{argument, object};
 use crate::output::print_line;
 
 /// Set, show and delete policies: settings of queues and exchanges by their names.

@@ -4,9 +4,9 @@ use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
 use super::admin::segment;
-use super::arguments::{argument, object};
 use super::listing::Asked;
 use super::message::{Move, Peek, Publish, Retry, Take};
+use crate::arguments::{argument, object};
 use crate::output::print_line;
 
 /// Declare, show, purge and delete queues, and read and move their messages.

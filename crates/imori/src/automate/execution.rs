@@ -4,7 +4,8 @@ use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
 use super::api::Asked;
-use crate::administer::{argument, object, segment};
+use crate::administer::segment;
+use crate::arguments::{argument, object};
 use crate::output::print;
 
 /// Run an action, wait for its end and print its result.

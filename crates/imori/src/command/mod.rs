@@ -17,7 +17,7 @@ use clap::{CommandFactory as _, Parser, Subcommand};
 
 use crate::administer::{
     Binding, Connection, Consumer, Context, Definitions, Events, Exchange, Policy, Queue, Session, Stalls,
-    Status, Top, User, Vhost,
+    Status, Stream, Top, User, Vhost,
 };
 use crate::automate::Automate;
 use crate::gateway::GatewayCommand;
@@ -45,6 +45,7 @@ enum Command {
     Call(call::Call),
     Respond(respond::Respond),
     Queue(Queue),
+    Stream(Stream),
     Exchange(Exchange),
     Binding(Binding),
     Connection(Connection),
@@ -87,6 +88,7 @@ impl Cli {
             Command::Call(call) => call.run(),
             Command::Respond(respond) => respond.run(),
             Command::Queue(queue) => queue.run(),
+            Command::Stream(stream) => stream.run(),
             Command::Exchange(exchange) => exchange.run(),
             Command::Binding(binding) => binding.run(),
             Command::Connection(connection) => connection.run(),

@@ -1,11 +1,14 @@
 //! `imori verify`: checks a store that no broker is using, without changing it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
+use std::io;
 use std::path::Path;
 
 use clap::Args;
-use imori_core::record::{Checkpoint, Definition, Row, Table};
+use imori_core::name::Name;
+use imori_core::policy::QueueKind;
+use imori_core::record::{Checkpoint, Definition, MessageRecord, Row, StreamRecord, Table};
 use imori_store::definitions::{self, DefinitionsError, DefinitionsInspection, NAME};
 use imori_store::disk::ReadOnlyDisk;
 use imori_store::folder::identity::IdentityError;
@@ -16,7 +19,9 @@ use imori_store::manifest::{self, ManifestMark, ManifestSettings};
 use imori_store::records::{Record, RecordType};
 use imori_store::recovery::{self, RecoverError};
 use imori_store::seal::StoreId;
-use imori_store::segment::{self, SegmentOpenError, SegmentSettings, Tables};
+use imori_store::segment::{
+    self, DamagedPage, PageRef, SegmentOpenError, SegmentPiece, SegmentSettings, Tables,
+};
 use imori_store::settings::{OnDamage, Settings};
 
 use super::argument::DataFolder;
@@ -101,12 +106,12 @@ fn look(path: &Path, findings: &mut Findings) -> Result<(), String> {
     // A definition is applied, and a page written, once its record is durable.
     let applied = definitions.iter().flatten().map(|found| found.applied).next();
     let durable = last_in_pages(path, folder.store)?.max(applied);
-    let Journal { ends_before, has_files, manifest } =
-        look_at_journal((path, folder.store), durable, findings, &mut names)?;
     if let Ok(Some(found)) = &definitions {
         found.queues.iter().for_each(|(key, value)| note_name(&mut names, key, value));
     }
-    look_at_segments(path, folder.store, findings, manifest, &names)?;
+    let Journal { ends_before, has_files, manifest, streams } =
+        look_at_journal((path, folder.store), durable, findings, &mut names)?;
+    look_at_segments(path, folder.store, findings, manifest, (&names, &streams))?;
     tell_definitions(definitions, has_files, findings)?;
     match (ends_before, applied) {
         (Some(end), Some(applied)) if applied >= end => findings.damage(&format!(
@@ -128,10 +133,52 @@ struct Journal {
     has_files: bool,
     /// The place in the manifest of segments that the last checkpoint names.
     manifest: ManifestMark,
+    /// Its records of streams, by the key that segments use for their queues.
+    streams: BTreeMap<u64, StreamRecords>,
 }
 
-/// Queue names by the key that segments use for them.
-type Names = BTreeMap<u64, String>;
+/// The records of a stream in the journal.
+#[derive(Default)]
+struct StreamRecords {
+    message_count: usize,
+    /// The lowest and the highest sequence number of these messages.
+    span: Option<(u64, u64)>,
+    /// Number of messages whose removal is recorded.
+    removed: u64,
+    consumers: BTreeSet<Name>,
+}
+
+impl StreamRecords {
+    fn note_message(&mut self, sequence: u64) {
+        self.message_count += 1;
+        let (first, last) = self.span.unwrap_or((sequence, sequence));
+        self.span = Some((first.min(sequence), last.max(sequence)));
+    }
+
+    fn note(&mut self, record: StreamRecord) {
+        match record {
+            StreamRecord::Removed(_, ranges) => {
+                let count = |(first, last): (u64, u64)| last.saturating_sub(first).saturating_add(1);
+                self.removed = ranges.into_iter().map(count).fold(self.removed, u64::saturating_add);
+            }
+            StreamRecord::Consumer(_, state) => {
+                self.consumers.insert(state.name);
+            }
+            StreamRecord::ConsumerGone(_, name) => {
+                self.consumers.remove(&name);
+            }
+            StreamRecord::Mark(..) | StreamRecord::Acked(..) => {}
+        }
+    }
+}
+
+/// Queues by the key that segments use for them.
+type Names = BTreeMap<u64, NamedQueue>;
+
+struct NamedQueue {
+    name: String,
+    is_stream: bool,
+}
 
 /// The highest record number in any page; that record was durable, whatever the journal shows.
 fn last_in_pages(path: &Path, store: StoreId) -> Result<Option<Lsn>, String> {
@@ -166,9 +213,13 @@ fn look_at_journal(
             findings.damage_count += report.damaged.len() + report.absent.len();
             findings.note(&format!("journal: {report}"));
             for record in recovered.records.iter().filter(|record| record.kind == RecordType::Definition) {
-                let rows =
-                    Definition::decode(&record.payload).map(|definition| definition.rows(number(record)));
-                for row in rows.into_iter().flatten() {
+                let Ok(definition) = Definition::decode(&record.payload) else { continue };
+                if let Definition::QueueGone { queue } = &definition
+                    && let Some(gone) = names.get_mut(&queue.0)
+                {
+                    gone.is_stream = false;
+                }
+                for row in definition.rows(number(record)) {
                     if let Row::Put { table: Table::Queues, key, value } = row {
                         note_name(names, &key, &value);
                     }
@@ -179,7 +230,8 @@ fn look_at_journal(
             let last = report.records.map_or(Lsn::FIRST, |range| range.last.next());
             let is_cut = report.damaged.iter().any(|file| file.shortened_by > 0 || file.has_lost_header);
             let ends_before = (report.is_damaged() && !is_cut).then_some(last);
-            Ok(Journal { ends_before, has_files: report.file_count > 0, manifest })
+            let streams = streams_in(&recovered.records);
+            Ok(Journal { ends_before, has_files: report.file_count > 0, manifest, streams })
         }
         Err(error @ RecoverError::Foreign { .. }) => {
             findings.damage(&format!("journal: {error}"));
@@ -193,6 +245,99 @@ fn number(record: &Record) -> imori_core::confirm::Lsn {
     imori_core::confirm::Lsn(record.lsn.0)
 }
 
+/// The journal's records of streams. Those that cannot be read are left out; recovery reports them.
+fn streams_in(records: &[Record]) -> BTreeMap<u64, StreamRecords> {
+    let mut streams = BTreeMap::<u64, StreamRecords>::new();
+    for record in records {
+        match record.kind {
+            RecordType::Message => {
+                let message = MessageRecord::decode(&record.payload);
+                for (queue, sequence) in message.into_iter().flat_map(|message| message.sequences) {
+                    streams.entry(queue.0).or_default().note_message(sequence);
+                }
+            }
+            RecordType::Stream => {
+                if let Ok(record) = StreamRecord::decode(&record.payload) {
+                    streams.entry(record.queue().0).or_default().note(record);
+                }
+            }
+            _ => {}
+        }
+    }
+    streams
+}
+
+/// The pages of a queue that are needed.
+struct OwnedPages {
+    page_count: usize,
+    entry_count: u64,
+    first_sequence: u64,
+    last_sequence: u64,
+}
+
+/// The needed pages of streams, by the key of their queues; `is_gone` tells which pages are not needed.
+fn pages_of_streams(
+    disk: &ReadOnlyDisk,
+    store: StoreId,
+    names: &Names,
+    is_gone: impl Fn(PageRef) -> bool,
+) -> io::Result<BTreeMap<u64, OwnedPages>> {
+    let mut owners = BTreeMap::new();
+    if !names.values().any(|queue| queue.is_stream) {
+        return Ok(owners);
+    }
+    for name in segment::files(disk)? {
+        segment::walk(disk, store, &name, &mut |_, piece| {
+            if let SegmentPiece::Page(facts) = piece
+                && names.get(&facts.owner).is_some_and(|queue| queue.is_stream)
+                && !is_gone(facts.page)
+            {
+                let (first, last) = (facts.first_sequence, facts.last_sequence);
+                let owned = owners.entry(facts.owner).or_insert(OwnedPages {
+                    page_count: 0,
+                    entry_count: 0,
+                    first_sequence: first,
+                    last_sequence: last,
+                });
+                owned.page_count += 1;
+                owned.entry_count += u64::from(facts.count);
+                owned.first_sequence = owned.first_sequence.min(first);
+                owned.last_sequence = owned.last_sequence.max(last);
+            }
+            Ok::<_, io::Error>(())
+        })?;
+    }
+    Ok(owners)
+}
+
+/// What a store has of a stream, on one line.
+fn stream_text(
+    name: &str,
+    pages: Option<&OwnedPages>,
+    journal: Option<&StreamRecords>,
+    damaged: &[&DamagedPage],
+) -> String {
+    let mut parts = Vec::new();
+    if let Some(OwnedPages { page_count, entry_count, first_sequence, last_sequence }) = pages {
+        parts.push(format!(
+            "{entry_count} messages in {page_count} pages, {first_sequence} to {last_sequence}"
+        ));
+    }
+    if let Some(StreamRecords { message_count, span, removed, consumers }) = journal {
+        parts.extend(span.map(|(first, last)| format!("{message_count} in the journal, {first} to {last}")));
+        parts.extend((*removed > 0).then(|| format!("{removed} removed since")));
+        parts.extend((!consumers.is_empty()).then(|| format!("{} consumers", consumers.len())));
+    }
+    if parts.is_empty() {
+        parts.push(String::from("no messages"));
+    }
+    if !damaged.is_empty() {
+        let lost: u64 = damaged.iter().map(|page| u64::from(page.damage.lost)).sum();
+        parts.push(format!("{lost} messages lost in {} damaged pages", damaged.len()));
+    }
+    format!("stream {name}: {}", parts.join("; "))
+}
+
 /// Reads which manifest a checkpoint names; none where a later release wrote it.
 fn manifest_mark(record: &Record) -> ManifestMark {
     // Its floor stands before.
@@ -200,10 +345,12 @@ fn manifest_mark(record: &Record) -> ManifestMark {
     imori_server::manifest_mark(&Checkpoint::decode(payload).unwrap_or_default())
 }
 
-/// Notes the name of a queue from its row in the definitions.
+/// Notes the name and the kind of a queue from its row in the definitions.
 fn note_name(names: &mut Names, key: &[u8], value: &[u8]) {
-    if let Ok((Definition::Queue { name, .. }, lsn)) = Definition::of_row(Table::Queues, key, value) {
-        names.insert(lsn.0, name.to_string());
+    if let Ok((Definition::Queue { name, settings, .. }, lsn)) = Definition::of_row(Table::Queues, key, value)
+    {
+        let is_stream = settings.kind == QueueKind::Stream;
+        names.insert(lsn.0, NamedQueue { name: name.to_string(), is_stream });
     }
 }
 
@@ -213,7 +360,7 @@ fn look_at_segments(
     store: StoreId,
     findings: &mut Findings,
     mark: ManifestMark,
-    names: &Names,
+    (names, streams): (&Names, &BTreeMap<u64, StreamRecords>),
 ) -> Result<(), String> {
     let folder = path.join(SEGMENTS);
     if !folder.is_dir() {
@@ -225,9 +372,21 @@ fn look_at_segments(
     let (manifest, _) = read.map_err(|error| error.to_string())?;
     match segment::verify(&disk, store, &manifest) {
         Ok(mut seen) => {
-            seen.pages.iter_mut().for_each(|page| page.owner_name = names.get(&page.owner).cloned());
+            for page in &mut seen.pages {
+                page.owner_name = names.get(&page.owner).map(|queue| queue.name.clone());
+            }
             findings.damage_count += seen.damage_count();
             findings.note(&format!("segments: {seen}"));
+            let is_gone = |page: PageRef| {
+                manifest.is_gone(page.segment()) || manifest.has_gone(page.segment(), page.index())
+            };
+            let owners = pages_of_streams(&disk, store, names, is_gone).map_err(|error| error.to_string())?;
+            for (key, queue) in names.iter().filter(|(_, queue)| queue.is_stream) {
+                let is_damaged = |page: &&DamagedPage| page.owner == *key && !page.is_gone;
+                let damaged: Vec<&DamagedPage> = seen.pages.iter().filter(is_damaged).collect();
+                let (pages, journal) = (owners.get(key), streams.get(key));
+                findings.note(&stream_text(&queue.name, pages, journal, &damaged));
+            }
             Ok(())
         }
         Err(error @ SegmentOpenError::Foreign { .. }) => {
