@@ -3,7 +3,7 @@
 use super::draft::{PageDraft, PageWork};
 use super::spill::Cutter;
 use crate::confirm::Lsn;
-use crate::entries::{Entry, Part};
+use crate::entries::Entry;
 use crate::features::QueueFeatures;
 use crate::limits::{PAGE_BYTES_GOAL, SEEK_PAGES};
 use crate::queue::Queue;
@@ -13,6 +13,7 @@ impl Queue {
     /// Returns the requests of a stream to the pager, if it may keep `share` bytes in memory.
     pub(super) fn stream_page_work(&mut self, now: Time, share: usize) -> Vec<PageWork> {
         let mut work = Vec::new();
+        self.note_first_known();
         let may_write = self.writing == 0 && self.page_retry.is_none_or(|at| at <= now);
         if may_write && self.ready.memory() > share {
             let drafts = self.cut_oldest(share);
@@ -25,12 +26,8 @@ impl Queue {
         if !self.pages.is_empty() {
             self.features.add(QueueFeatures::PAGES);
             let mut asked = Vec::new();
-            // The age of the first message decides when it goes.
-            let first = self.ready.lanes().next().and_then(|lane| lane.parts.front());
-            if self.settings.message_ttl.is_some()
-                && let Some(Part::Page(part)) = first
-            {
-                self.sought.push((0, part.id));
+            if let Some(page) = self.page_of_old_first(now) {
+                self.sought.push((0, page));
             }
             for sought in std::mem::take(&mut self.sought) {
                 self.ready.ask_for(sought, SEEK_PAGES, &mut self.pages, &mut asked);

@@ -347,7 +347,9 @@ impl StreamConsumer {
 
     /// Whether a message is needed: it was not delivered yet, or it is unacknowledged.
     pub(crate) fn needs(&self, sequence: u64, subject: &[u8]) -> bool {
-        let is_ahead = sequence >= self.next || self.first_ones.contains(&sequence);
+        // What was acknowledged before the last restart is ahead and not needed.
+        let is_ahead = sequence >= self.next && !self.done.contains(&sequence);
+        let is_ahead = is_ahead || self.first_ones.contains(&sequence);
         self.pending.contains_key(&sequence) || is_ahead && self.settings.filter.takes(subject)
     }
 

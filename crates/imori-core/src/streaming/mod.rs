@@ -15,6 +15,8 @@ mod expire;
 mod remove;
 mod records;
 mod restore;
+#[cfg(test)]
+mod tests;
 
 pub(crate) use outlet::{Outlet, Sent};
 pub(crate) use restore::FoundStream;

@@ -7,6 +7,7 @@ use imori_core::time::Time;
 use imori_nats::codec::connect::ConnectOptions;
 use imori_nats::codec::decode::{Decoder, Step};
 use imori_nats::codec::encode::{PONG, push_connect, push_publish, push_subscribe};
+use imori_nats::codec::headers::status;
 use imori_nats::codec::operation::{Publish, ServerOp, Subscribe};
 use imori_nats::limits::Limits;
 
@@ -285,6 +286,8 @@ impl StreamClient {
         let number = heard.subject.rsplit('.').next().and_then(|number| number.parse().ok());
         match number.and_then(|number: u64| self.requests.remove(&number)) {
             Some(request) => self.take_answer(shared, ledger, request, heard),
+            // A stream that refused a message and was deleted since is not known as one that has answered.
+            None if heard.headers.as_deref().and_then(status) == Some(b"503") => {}
             None => shared.violate(Property::Framing, || {
                 format!(
                     "session {} gets an answer at `{}`, where it waits for none",

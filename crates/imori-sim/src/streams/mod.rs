@@ -3,14 +3,14 @@
 //! A run with streams has no other clients. Everything that clients know is in the [`Ledger`], across the lives of the
 //! broker and of the streams.
 
-mod client;
 mod actions;
 mod answers;
 mod deliveries;
 mod rest;
 mod image;
-mod ledger;
+mod client;
 mod removal;
+mod ledger;
 mod records;
 
 pub(crate) use client::{Role, StreamClient};

@@ -151,7 +151,7 @@ impl Workload {
         }
         let streams = (0..random.between(1, 3)).map(|number| StreamSpec::new(random, number)).collect();
         let feed_bytes = *random.pick(&[1_000, 4_000, 100_000]);
-        let share_bytes = *random.pick(&[1_500, 3_000, 8_000, usize::MAX]);
+        let share_bytes = *random.pick(&[4_000, 4_000, 12_000, usize::MAX]);
         Workload {
             streams,
             clients: random.between(2, 4),
