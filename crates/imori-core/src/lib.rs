@@ -24,6 +24,7 @@ pub mod arguments;
 pub mod queue;
 mod consumers;
 pub mod stream;
+pub mod index;
 pub mod entries;
 pub mod outbound;
 mod features;

@@ -3,11 +3,12 @@
 use imori_core::confirm::Level;
 use imori_core::entries::Entry;
 use imori_core::id::{QueueId, VhostId};
+use imori_core::index::{Filter, StreamPurge};
 use imori_core::internal::{Done, StreamVerb, Verb};
 use imori_core::name::Name;
 use imori_core::policy::Matched;
 use imori_core::queue::{Queue, QueueSettings};
-use imori_core::stream::{AckPolicy, Filter, Position, Stream, StreamConsumer, StreamPurge};
+use imori_core::stream::{AckPolicy, Position, Stream, StreamConsumer};
 use imori_core::time::Time;
 use imori_nats::jetstream::consumer_config::ConsumerConfig;
 use imori_nats::jetstream::stream_config::StreamConfig;

@@ -3,8 +3,9 @@
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use imori_core::id::QueueId;
+use imori_core::index::StreamPurge;
 use imori_core::name::Name;
-use imori_core::stream::{AckPolicy, Position, StreamPurge};
+use imori_core::stream::{AckPolicy, Position};
 use imori_core::time::Time;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};

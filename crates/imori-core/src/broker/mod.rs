@@ -56,6 +56,7 @@ pub use steps::{Annotations, MergeAnnotations, Step};
 pub use streams::{
     answer_flow_control, answer_late, confirm_stream, confirm_stream_of_all, declare_stream, delete_stream,
     delete_stream_consumer, delete_stream_message, peek_stream, purge_stream, put_stream_consumer,
-    request_from_stream, reset_stream_consumer, send_late_answer, settle_stream, stream_progressed, with_stream,
+    request_from_stream, reset_stream_consumer, send_late_answer, settle_stream, stream_progressed,
+    with_stream,
 };
 pub use throttle::{must_wait_to_commit, must_wait_to_publish};

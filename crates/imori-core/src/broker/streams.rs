@@ -6,13 +6,14 @@ use crate::confirm::{Confirm, Level, Progress};
 use crate::definitions::{DeleteOptions, bind_queue, declare_queue, delete_queue_if, find_queue};
 use crate::error::BrokerError;
 use crate::id::QueueId;
+use crate::index::{Filter, StreamPurge};
 use crate::message::TOPIC_EXCHANGE;
 use crate::name::Name;
 use crate::pipeline::Readers;
 use crate::queue::{Effects, Peek, Queue, QueueSettings};
 use crate::route::{Arguments, BindingKey, Syntax};
 use crate::stream::{
-    ConsumerSettings, Filter, LateAnswer, PullEnd, PullRequest, ResetRefusal, Settlement, StreamMessage, StreamPurge,
+    ConsumerSettings, LateAnswer, PullEnd, PullRequest, ResetRefusal, Settlement, StreamMessage,
 };
 use crate::streaming::Outlet as _;
 use crate::world::{Change, World};

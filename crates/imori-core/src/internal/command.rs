@@ -9,12 +9,13 @@ use crate::confirm::Level;
 use crate::delivery::Outcome;
 use crate::error::BrokerError;
 use crate::id::QueueId;
+use crate::index::{Filter, StreamPurge};
 use crate::message::Address;
 use crate::name::Name;
 use crate::queue::{Peek, QueueSettings};
 use crate::route::{Arguments, BindingKey, ExchangeKind, Settings};
 use crate::selector::Selector;
-use crate::stream::{ConsumerSettings, Filter, StreamPurge};
+use crate::stream::ConsumerSettings;
 
 /// A command and its number, which the answer repeats. A client never reuses a number.
 #[derive(Debug)]

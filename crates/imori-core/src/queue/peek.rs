@@ -5,7 +5,7 @@
 
 use super::queue::Queue;
 use crate::entries::{Entry, Looked, Page, PageId, PageKeep, PagePart, PageSource, Part};
-use crate::stream::Filter;
+use crate::index::Filter;
 
 /// A part of the messages that a peek found, in the order of delivery.
 #[derive(Debug)]

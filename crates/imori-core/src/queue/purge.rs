@@ -8,7 +8,7 @@ use super::leave::Effects;
 use super::queue::Queue;
 use crate::confirm::Lsn;
 use crate::entries::{GonePage, PagePart, Part, PurgedPage, Ready};
-use crate::stream::{Filter, StreamPurge};
+use crate::index::{Filter, StreamPurge};
 use crate::time::Time;
 
 impl Queue {

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use super::filter::Filter;
+use crate::index::Filter;
 use crate::name::Name;
 use crate::time::Time;
 

@@ -1,7 +1,7 @@
 //! Streams: messages that stay, with sequence numbers, for many readers.
 //!
 //! A stream is a kind of queue. Its messages are the ready messages of that queue; here is what a stream has beside:
-//! the index of their subjects, the consumers, and the requests of readers. All of it is plain data.
+//! the consumers, and the requests of readers. All of it is plain data.
 
 mod stream;
 mod late_answer;
@@ -18,11 +18,6 @@ mod settings;
 mod age;
 mod size;
 mod roles;
-mod index;
-mod sequences;
-mod subjects;
-mod subject_map;
-mod filter;
 
 pub use age::parse_age;
 pub(crate) use batches::StagedMessage;
@@ -30,13 +25,11 @@ pub(crate) use consumer::{Pending, Turn};
 pub use consumer::{Position, Settlement, StreamConsumer};
 pub(crate) use cursor::Cursor;
 pub use cursor::{CursorOptions, ValueFilter};
-pub use filter::{Filter, StreamPurge};
 pub use form::{
     Advisory, ConsumerDelivery, FlowRequest, NoStreamForms, Scheduled, StreamForm, StreamForms,
     StreamMessage, StreamRefusal,
 };
 pub use get::{Get, GetForm, MessageQuery};
-pub use index::Index;
 pub use late_answer::LateAnswer;
 pub(crate) use pace::Pace;
 pub(crate) use pin::Claim;
@@ -47,4 +40,3 @@ pub use settings::{
 pub(crate) use size::{header_bytes, stored_bytes};
 pub use stream::Stream;
 pub(crate) use stream::{Answer, Answered, Outgoing, Republished};
-pub use subject_map::{MapSubject, SubjectMap};

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use super::age::parse_age;
-use super::filter::Filter;
-use super::subject_map::SubjectMap;
+use crate::index::Filter;
+use crate::index::SubjectMap;
 use crate::name::Name;
 use crate::time::Time;
 

@@ -3,10 +3,11 @@
 use std::collections::VecDeque;
 
 use crate::entries::Part;
+use crate::index::Filter;
 use crate::name::Name;
 use crate::queue::{Effects, Queue};
 use crate::stream::{
-    ConsumerSettings, Filter, Pace, PullEnd, PullRequest, ResetRefusal, Retention, Settlement, Start, Stream,
+    ConsumerSettings, Pace, PullEnd, PullRequest, ResetRefusal, Retention, Settlement, Start, Stream,
     StreamConsumer,
 };
 use crate::time::Time;

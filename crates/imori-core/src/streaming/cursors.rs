@@ -4,10 +4,11 @@ use crate::delivery::{Delivery, Taken};
 use crate::entries::{Looked, PageId};
 use crate::features::QueueFeatures;
 use crate::id::Reader;
+use crate::index::Filter;
 use crate::message::HeaderReaders;
 use crate::queue::Queue;
 use crate::selector::Selector;
-use crate::stream::{Cursor, CursorOptions, Filter, Start, Stream};
+use crate::stream::{Cursor, CursorOptions, Start, Stream};
 use crate::time::Time;
 
 /// Messages that a consumer looks at before others have the stream.

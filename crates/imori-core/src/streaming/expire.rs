@@ -2,9 +2,9 @@
 
 use super::remove::Whereabouts;
 use crate::entries::Entry;
+use crate::index::Filter;
 use crate::name::Name;
 use crate::queue::{Effects, Queue};
-use crate::stream::Filter;
 use crate::time::Time;
 
 impl Queue {

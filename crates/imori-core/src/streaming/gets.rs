@@ -1,8 +1,9 @@
 //! Reading single messages of a stream.
 
+use crate::index::Filter;
 use crate::name::Name;
 use crate::queue::Queue;
-use crate::stream::{Filter, Get, GetForm, MessageQuery, Stream, StreamMessage};
+use crate::stream::{Get, GetForm, MessageQuery, Stream, StreamMessage};
 use crate::time::Time;
 
 use super::outlet::Outlet;

@@ -3,8 +3,9 @@
 use crate::confirm::Lsn;
 use crate::entries::{Entry, Looked, Page, PageId};
 use crate::error::BrokerError;
+use crate::index::{Filter, StreamPurge};
 use crate::queue::{Effects, Queue};
-use crate::stream::{Filter, Retention, StreamPurge};
+use crate::stream::Retention;
 use crate::time::Time;
 
 impl Queue {

@@ -5,6 +5,7 @@ use std::cell::RefCell;
 use super::{Outlet, Sent};
 use crate::confirm::{Level, Lsn, Progress};
 use crate::id::{DurableQueueId, VhostId};
+use crate::index::Filter;
 use crate::memory::Gauge;
 use crate::message::{Address, AddressView, OriginId, Properties, Publication, TOPIC_EXCHANGE};
 use crate::name::Name;
@@ -14,7 +15,7 @@ use crate::record::{Definition, removed_records};
 use crate::restore::Restore;
 use crate::route::hamt::Seed;
 use crate::route::{Table, TableLimits};
-use crate::stream::{Advisory, Filter, Get, GetForm, MessageQuery, StreamMessage};
+use crate::stream::{Advisory, Get, GetForm, MessageQuery, StreamMessage};
 use crate::time::Time;
 use crate::topology::Topology;
 

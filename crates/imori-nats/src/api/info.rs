@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use imori_core::confirm::Level;
+use imori_core::index::Filter;
 use imori_core::queue::Queue;
-use imori_core::stream::{Filter, Position, Stream, StreamConsumer};
+use imori_core::stream::{Position, Stream, StreamConsumer};
 use imori_core::time::Time;
 
 use super::settings::time;

@@ -2,9 +2,10 @@
 
 use imori_core::authorize::Action;
 use imori_core::broker;
+use imori_core::index::Filter;
 use imori_core::name::Name;
 use imori_core::queue::Queue;
-use imori_core::stream::{Filter, Get, GetForm, MessageQuery};
+use imori_core::stream::{Get, GetForm, MessageQuery};
 use imori_core::world::World;
 
 use super::call::{Call, Failure, answer_safely};

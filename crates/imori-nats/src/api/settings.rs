@@ -4,12 +4,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use imori_core::confirm::Level;
+use imori_core::index::{Filter, MapSubject, SubjectMap};
 use imori_core::name::Name;
 use imori_core::policy::{Overflow, QueueKind};
 use imori_core::queue::QueueSettings;
 use imori_core::stream::{
-    AckPolicy, ConsumerSettings, Filter, MapSubject, PullRequest, Push, RequestPolicy, RequestTerms,
-    Retention, Start, StreamSettings, SubjectMap,
+    AckPolicy, ConsumerSettings, PullRequest, Push, RequestPolicy, RequestTerms, Retention, Start,
+    StreamSettings,
 };
 use imori_core::time::Time;
 

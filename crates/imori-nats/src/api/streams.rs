@@ -3,11 +3,12 @@
 use imori_core::arguments::check_name;
 use imori_core::authorize::Action;
 use imori_core::broker;
+use imori_core::index::{Filter, StreamPurge};
 use imori_core::message::TOPIC_EXCHANGE;
 use imori_core::name::Name;
 use imori_core::queue::QueueSettings;
 use imori_core::route::{Arguments, BindingKey, Syntax};
-use imori_core::stream::{Filter, LateAnswer, StreamPurge, parse_age};
+use imori_core::stream::{LateAnswer, parse_age};
 use imori_core::world::World;
 
 use super::call::{Call, Failure, answer_after_all, answer_safely};

@@ -1,7 +1,8 @@
 //! Checks of streams while nothing moves: what they have, and what they must not have any more.
 
+use imori_core::index::Filter;
 use imori_core::queue::Queue;
-use imori_core::stream::{Filter, Stream};
+use imori_core::stream::Stream;
 
 use super::client::{Request, StreamClient};
 use super::ledger::Ledger;
