@@ -29,7 +29,7 @@ pub use crate::definitions::{
     declare_exchange, declare_queue, declare_unnamed_queue, delete_exchange, delete_queue, delete_queue_if,
     find_queue, look_up_exchange, look_up_queue, unbind_exchange, unbind_queue,
 };
-pub use crate::pipeline::{PublishReport, answer, may_publish, renew_seen, renew_some_seen};
+pub use crate::pipeline::{PublishReport, announce, answer, may_publish, renew_seen, renew_some_seen};
 pub use crate::queue::Got;
 
 pub use cancel::cancel_delayed;
@@ -57,6 +57,6 @@ pub use streams::{
     answer_flow_control, answer_late, confirm_stream, confirm_stream_of_all, declare_stream, delete_stream,
     delete_stream_consumer, delete_stream_message, peek_stream, purge_stream, put_stream_consumer,
     request_from_stream, reset_stream_consumer, send_late_answer, settle_stream, stream_progressed,
-    with_stream,
+    unpin_stream_consumer, with_stream,
 };
 pub use throttle::{must_wait_to_commit, must_wait_to_publish};

@@ -13,7 +13,8 @@ use crate::pipeline::Readers;
 use crate::queue::{Effects, Peek, Queue, QueueSettings};
 use crate::route::{Arguments, BindingKey, Syntax};
 use crate::stream::{
-    ConsumerSettings, LateAnswer, PullEnd, PullRequest, ResetRefusal, Settlement, StreamMessage,
+    Advisory, ConsumerSettings, Happening, LateAnswer, PullEnd, PullRequest, ResetRefusal, Settlement,
+    StreamMessage,
 };
 use crate::streaming::Outlet as _;
 use crate::world::{Change, World};
@@ -171,7 +172,10 @@ pub fn put_stream_consumer<W: World>(
     with_stream(world, actor, Action::Consume, stream, |queue, _| {
         match queue.stream().and_then(|stream| stream.consumer(name.as_bytes())) {
             Some(_) => queue.change_stream_consumer(name.as_bytes(), settings),
-            None => queue.add_stream_consumer(name, settings, now),
+            None => {
+                queue.add_stream_consumer(name, settings, now);
+                advise(world, queue, name, Happening::Created);
+            }
         }
         queue.record_consumer(name.as_bytes(), |record| world.append(vec![record]).first);
         confirm_stream(world, queue)
@@ -201,11 +205,19 @@ fn remove_consumer<W: World>(world: &W, queue: &mut Queue, name: &[u8], effects:
     if let Some(record) = queue.consumer_gone_record(&consumer) {
         world.append(vec![record]);
     }
+    advise(world, queue, consumer.name(), Happening::Deleted);
     true
 }
 
-/// Settles a delivery of a consumer of a stream. With `answer_to`, an empty message goes there once the settlement is
-/// as safe as the stream's messages are. Returns whether there is such a consumer.
+/// Tells what happened to a consumer of a locked stream.
+fn advise<W: World>(world: &W, queue: &mut Queue, consumer: &Name, what: Happening<'_>) {
+    let advisory = Advisory { stream: queue.name(), consumer, what, time: world.now() };
+    let outgoing = Readers::of(world, queue.vhost()).advise(&advisory);
+    queue.add_outgoing(outgoing);
+}
+
+/// Settles a delivery of a consumer of a stream, for a reason that may be empty. With `answer_to`, an empty message goes
+/// there once the settlement is as safe as the stream's messages are. Returns whether there is such a consumer.
 ///
 /// # Errors
 /// As [`with_stream`].
@@ -214,12 +226,29 @@ pub fn settle_stream<W: World>(
     actor: &Actor<'_>,
     (stream, consumer): (&[u8], &[u8]),
     sequence: u64,
-    settlement: Settlement,
+    (settlement, reason): (Settlement, &[u8]),
     answer_to: Option<&[u8]>,
 ) -> Result<bool, BrokerError> {
     let now = world.now();
     let settled = with_stream(world, actor, Action::Consume, stream, |queue, effects| {
-        queue.settle_in_stream(consumer, sequence, settlement, now, effects)
+        let pending = queue.pending_delivery(consumer, sequence);
+        let is_settled = queue.settle_in_stream(consumer, sequence, settlement, now, effects);
+        if let Some((place, deliveries, delivered)) = pending {
+            let what = match settlement {
+                Settlement::Progress => None,
+                Settlement::Nak(_) => Some(Happening::Returned { place, deliveries }),
+                Settlement::Term => Some(Happening::Rejected { place, deliveries, reason }),
+                Settlement::Ack => {
+                    let delay = now.since(delivered);
+                    let sampled = Happening::Acknowledged { place, deliveries, delay };
+                    is_sampled(queue, consumer, place.consumer).then_some(sampled)
+                }
+            };
+            if let Some(what) = what {
+                advise(world, queue, &Name::new(consumer), what);
+            }
+        }
+        is_settled
     })?;
     if let Some(to) = answer_to.filter(|_| settled) {
         // The records were appended after the stream was unlocked.
@@ -229,6 +258,34 @@ pub fn settle_stream<W: World>(
         })?;
     }
     Ok(settled)
+}
+
+/// Whether the acknowledgement of a delivery is told of. The deliveries that are stand at even distances.
+fn is_sampled(queue: &Queue, consumer: &[u8], delivery: u64) -> bool {
+    let consumer = queue.stream().and_then(|stream| stream.consumer(consumer));
+    let percent = consumer.map_or(0, |consumer| u64::from(consumer.settings().sampled_percent));
+    (delivery % 100) * percent % 100 < percent
+}
+
+/// Takes the pin of a consumer from the client that has it. Returns whether one had it.
+///
+/// # Errors
+/// As [`with_stream`].
+pub fn unpin_stream_consumer<W: World>(
+    world: &W,
+    actor: &Actor<'_>,
+    (stream, consumer): (&[u8], &[u8]),
+) -> Result<bool, BrokerError> {
+    with_stream(world, actor, Action::Consume, stream, |queue, _| {
+        let found = queue.stream().and_then(|stream| stream.consumer(consumer));
+        let configuration = found.map(|found| found.settings().configuration.clone()).unwrap_or_default();
+        let had_pin = queue.unpin_stream_consumer(consumer);
+        if had_pin {
+            let what = Happening::Unpinned { is_by_operator: true, configuration: &configuration };
+            advise(world, queue, &Name::new(consumer), what);
+        }
+        had_pin
+    })
 }
 
 /// Notes a reader's answer to a request of flow control. Returns whether there is such a consumer.

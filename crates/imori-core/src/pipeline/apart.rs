@@ -66,7 +66,7 @@ fn count<W: World>(
     let Some(stream) = &queue.stream else { return Err(StreamRefusal::IncrementDenied) };
     let forms = world.stream_forms();
     let before = match (stream.counters.get(subject), stream.index.last_of(subject)) {
-        (Some((_, value)), Some(_)) => value.to_vec(),
+        (Some(counter), Some(_)) => counter.value.to_vec(),
         (_, None) => b"0".to_vec(),
         // The message that had the value was deleted, so the one before it counts.
         (None, Some(last)) => {

@@ -71,7 +71,9 @@ fn enqueue_one<W: World>(
     report: &mut PublishReport,
     effects: &mut Effects,
 ) -> Confirm {
-    let message_id = publication.view().property(Property::MessageId);
+    // The ids of a batch are checked when it is committed.
+    let is_in_batch = publication.asks().is_some_and(|asked| asked.batch.is_some());
+    let message_id = publication.view().property(Property::MessageId).filter(|_| !is_in_batch);
     let mut plan = LockedPlan::of(queues, route, message_id, arrival.now);
     answer_duplicates(queues, route, &plan, publication);
     let mut apart = None;

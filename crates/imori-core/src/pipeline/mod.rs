@@ -33,6 +33,7 @@ pub(crate) use follow_ups::{FollowUps, give_up, unthrottle};
 pub(crate) use live::{live_receivers, pass, reply, send_live, send_to_own};
 pub(crate) use locked::{LockedPlan, LockedQueues};
 pub(crate) use offer::offer;
+pub use outgoing::announce;
 pub(crate) use outgoing::publish_outgoing;
 pub(crate) use record::{
     group_bytes, is_scarce, message_record, record_annotations, record_counts, record_effects,

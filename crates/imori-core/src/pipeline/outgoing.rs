@@ -1,13 +1,16 @@
-//! Messages of a stream to other queues and streams, once it is unlocked.
+//! Messages of the broker's own: those of a stream to other queues and streams once it is unlocked, and advisories.
 
 use std::slice;
 
 use super::batch::Batch;
+use super::live::live_receivers;
+use super::report::{PublishReport, Reports};
 use super::resolve::resolve;
-use super::send::send_to_stores;
+use super::send::{send, send_to_stores};
 use crate::id::VhostId;
-use crate::message::{Publication, TOPIC_EXCHANGE};
-use crate::stream::Outgoing;
+use crate::message::{MessageView, OriginId, Properties, Publication, TOPIC_EXCHANGE};
+use crate::outbound::SharedHeaders;
+use crate::stream::{Outgoing, StreamForm};
 use crate::world::World;
 
 /// Publishes messages of a stream to the queues and streams of their subjects. No lock may be held.
@@ -24,4 +27,23 @@ pub(crate) fn publish_outgoing<W: World>(world: &W, vhost: VhostId, outgoing: Ve
         let mut batch = Batch::new(vhost, &address, slice::from_ref(&publication));
         send_to_stores(world, &found.route, &mut batch);
     }
+}
+
+/// Publishes a message of the broker's own to a subject, if it has any receiver. No lock may be held.
+pub fn announce<W: World>(world: &W, vhost: VhostId, subject: &[u8], form: impl FnOnce() -> StreamForm) {
+    let none = Properties::new(OriginId::BROKER);
+    let view = MessageView { properties: &none, text: b"", body: b"" };
+    let Ok(found) = resolve(world, vhost, TOPIC_EXCHANGE, subject, &view) else { return };
+    if found.route.is_empty() {
+        return;
+    }
+    let form = form();
+    let body = form.body.unwrap_or_default();
+    let publication = Publication::new(&form.properties, &form.text, &body);
+    let address = found.address(subject);
+    let mut batch = Batch::new(vhost, &address, slice::from_ref(&publication));
+    let mut shared = SharedHeaders::for_receivers(live_receivers(&found.route));
+    // Nobody could be told that a queue is full.
+    let _ =
+        send(world, &found.route, &mut batch, &mut shared, &mut Reports::Sum(&mut PublishReport::default()));
 }

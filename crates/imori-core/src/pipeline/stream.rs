@@ -89,10 +89,13 @@ impl<W: World> Outlet for Readers<'_, W> {
         Name::from(id.as_str())
     }
 
-    fn advise(&mut self, advisory: &Advisory<'_>) {
-        let (subject, form) = self.world.stream_forms().advisory(advisory, self.world.secret());
-        let body = form.body.unwrap_or_default();
-        answer(self.world, self.vhost, &subject, &Publication::new(&form.properties, &form.text, &body));
+    fn advise(&mut self, advisory: &Advisory<'_>) -> Option<Outgoing> {
+        let forms = self.world.stream_forms();
+        let subject = Name::new(&forms.advisory_subject(advisory));
+        let route = self.route(&subject).filter(|route| !route.is_empty())?;
+        let form = forms.advisory(advisory, self.world.secret());
+        self.send_form(&route, &subject, &StreamMessage::Answer(b""), &form);
+        (!route.queues.is_empty()).then_some(Outgoing { subject, form })
     }
 
     fn publish(&mut self, subject: &Name, message: &StreamMessage<'_>) -> Option<Outgoing> {

@@ -17,7 +17,7 @@ use crate::entries::{GonePage, PageFacts, PagePlace};
 use crate::id::{DurableQueueId, QueueId, VhostId};
 use crate::limits::PAGE_BYTES_GOAL;
 use crate::memory::Gauge;
-use crate::message::{AddressView, Deaths, Message, MessageView, Property, Publication};
+use crate::message::{AddressView, Deaths, Message, MessageRole, MessageView, Property, Publication};
 use crate::name::Name;
 use crate::policy::Policies;
 use crate::queue::{Arrival, Queue, QueueSettings};
@@ -392,7 +392,7 @@ impl Restore {
         let is_counter = stream.is_some_and(|stream| stream.settings.is_counter);
         let (forms, now) = (self.forms, self.now);
         let read = |view: &MessageView<'_>, stored| {
-            let role = has_roles.then(|| forms.role(view, stored, now)).unwrap_or_default();
+            let role = if has_roles { forms.role(view, stored, now) } else { MessageRole::default() };
             (role, is_counter.then(|| forms.count(view.body)).flatten())
         };
         let state = self.streams.entry(queue).or_default();

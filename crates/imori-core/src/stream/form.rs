@@ -137,19 +137,72 @@ pub struct FlowRequest<'a> {
     pub number: u64,
 }
 
-/// A message that was delivered as often as it may be, and that nobody acknowledged.
+/// What happened to a consumer or one of its messages.
 #[derive(Debug, Clone, Copy)]
 pub struct Advisory<'a> {
     /// The stream.
     pub stream: &'a Name,
     /// The consumer.
     pub consumer: &'a Name,
-    /// The sequence number of the message.
-    pub sequence: u64,
-    /// Number of its deliveries.
-    pub deliveries: u64,
+    /// What happened.
+    pub what: Happening<'a>,
     /// The present time.
     pub time: Time,
+}
+
+/// What an advisory tells.
+#[derive(Debug, Clone, Copy)]
+pub enum Happening<'a> {
+    /// The consumer was made.
+    Created,
+    /// The consumer was deleted.
+    Deleted,
+    /// A message was delivered as often as it may be, and nobody acknowledged it.
+    DeliveriesExceeded {
+        /// The sequence number of the message.
+        sequence: u64,
+        /// Number of its deliveries.
+        deliveries: u64,
+    },
+    /// The reader gave a message back.
+    Returned {
+        /// The number of the delivery and of the message.
+        place: Position,
+        /// Number of its deliveries.
+        deliveries: u64,
+    },
+    /// The reader rejected a message.
+    Rejected {
+        /// The number of the delivery and of the message.
+        place: Position,
+        /// Number of its deliveries.
+        deliveries: u64,
+        /// The reader's words.
+        reason: &'a [u8],
+    },
+    /// The reader acknowledged a message.
+    Acknowledged {
+        /// The number of the delivery and of the message.
+        place: Position,
+        /// Number of its deliveries.
+        deliveries: u64,
+        /// Time since the delivery.
+        delay: Duration,
+    },
+    /// A client got the pin.
+    Pinned {
+        /// The pin.
+        pin: &'a Name,
+        /// The configuration of the consumer.
+        configuration: &'a [u8],
+    },
+    /// A client lost the pin.
+    Unpinned {
+        /// An operator took it.
+        is_by_operator: bool,
+        /// The configuration of the consumer.
+        configuration: &'a [u8],
+    },
 }
 
 /// Why a stream refuses a message.
@@ -252,8 +305,11 @@ pub trait StreamForms: Sync + fmt::Debug {
     /// came through another exchange may have one that the protocol cannot express.
     fn subject(&self, stream: &Name, subject: &[u8]) -> Option<Vec<u8>>;
 
-    /// Writes an advisory; also returns the subject that it goes to. `id` is unpredictable.
-    fn advisory(&self, advisory: &Advisory<'_>, id: [u8; 16]) -> (Vec<u8>, StreamForm);
+    /// The subject of an advisory.
+    fn advisory_subject(&self, advisory: &Advisory<'_>) -> Vec<u8>;
+
+    /// Writes an advisory. `id` is unpredictable.
+    fn advisory(&self, advisory: &Advisory<'_>, id: [u8; 16]) -> StreamForm;
 
     /// The message that tells that the last one of a subject expired, and that goes after this time itself.
     fn marker(&self, ttl: Duration) -> StreamForm;
@@ -306,9 +362,13 @@ impl StreamForms for NoStreamForms {
         None
     }
 
-    fn advisory(&self, _: &Advisory<'_>, _: [u8; 16]) -> (Vec<u8>, StreamForm) {
+    fn advisory_subject(&self, _: &Advisory<'_>) -> Vec<u8> {
+        Vec::new()
+    }
+
+    fn advisory(&self, _: &Advisory<'_>, _: [u8; 16]) -> StreamForm {
         let properties = Properties::new(crate::message::OriginId::BROKER);
-        (Vec::new(), StreamForm { properties, text: Vec::new(), body: None })
+        StreamForm { properties, text: Vec::new(), body: None }
     }
 
     fn marker(&self, _: Duration) -> StreamForm {

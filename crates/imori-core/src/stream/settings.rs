@@ -184,6 +184,8 @@ pub struct ConsumerSettings {
     pub requests_max: usize,
     /// The rule by which they get messages.
     pub request_policy: RequestPolicy,
+    /// Acknowledgements of a hundred that are told of.
+    pub sampled_percent: u8,
     /// Deliveries carry headers and the size of the body alone.
     pub has_headers_only: bool,
     /// Messages that are there when the consumer starts come at the intervals at which they were stored.
@@ -221,6 +223,7 @@ impl ConsumerSettings {
             pending_max: None,
             requests_max: 2,
             request_policy: RequestPolicy::InTurn,
+            sampled_percent: 0,
             has_headers_only: false,
             keeps_intervals: false,
             push: None,

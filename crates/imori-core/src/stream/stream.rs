@@ -50,8 +50,8 @@ pub struct Stream {
     pub(crate) unmarked: Vec<Name>,
     /// A schedule that is due, or what it publishes, is being read from disk.
     pub(crate) is_schedule_on_disk: bool,
-    /// The values of counters by subject, each with the sequence number of the last message.
-    pub(crate) counters: BTreeMap<Box<[u8]>, (u64, Box<[u8]>)>,
+    /// The values of counters by subject.
+    pub(crate) counters: BTreeMap<Box<[u8]>, Counter>,
     /// Batches that are not committed.
     pub(crate) batches: Batches,
     /// Stored messages that are to be published again.
@@ -66,6 +66,14 @@ pub struct Stream {
     is_awaited: bool,
     /// The record of the stream's last sequence number.
     pub(crate) marked: Lsn,
+}
+
+/// The value of a counter.
+#[derive(Debug)]
+pub(crate) struct Counter {
+    /// The message that tells it.
+    pub(crate) last: u64,
+    pub(crate) value: Box<[u8]>,
 }
 
 /// A stored message that is to be published again.
@@ -176,8 +184,8 @@ impl Stream {
 
     /// Notes the value of a counter that a stored message tells.
     pub(crate) fn note_count(&mut self, subject: &[u8], sequence: u64, value: Box<[u8]>) {
-        if self.counters.get(subject).is_none_or(|(last, _)| *last < sequence) {
-            self.counters.insert(Box::from(subject), (sequence, value));
+        if self.counters.get(subject).is_none_or(|counter| counter.last < sequence) {
+            self.counters.insert(Box::from(subject), Counter { last: sequence, value });
         }
     }
 

@@ -95,6 +95,13 @@ impl Queue {
         }
     }
 
+    /// Adds a message that a stream has for other queues.
+    pub(crate) fn add_outgoing(&mut self, outgoing: Option<Outgoing>) {
+        if let Some(stream) = &mut self.stream {
+            stream.outbox.extend(outgoing);
+        }
+    }
+
     /// Takes the messages that a stream has for other queues, to be published once it is unlocked.
     pub(crate) fn take_outgoing(&mut self) -> Vec<Outgoing> {
         self.stream.as_mut().map(|stream| std::mem::take(&mut stream.outbox)).unwrap_or_default()

@@ -6,8 +6,8 @@ use crate::entries::PageId;
 use crate::message::Receipt;
 use crate::queue::{Effects, Queue};
 use crate::stream::{
-    AckPolicy, Advisory, Answer, Answered, ConsumerDelivery, FlowRequest, Position, PullEnd, Republished,
-    RequestPolicy, Retention, Start, Stream, StreamConsumer, StreamMessage, Turn,
+    AckPolicy, Advisory, Answer, Answered, ConsumerDelivery, FlowRequest, Happening, Position, PullEnd,
+    Republished, RequestPolicy, Retention, Start, Stream, StreamConsumer, StreamMessage, Turn,
 };
 use crate::time::Time;
 
@@ -72,6 +72,11 @@ impl Queue {
         let mut consumers = std::mem::take(&mut stream.consumers);
         for consumer in consumers.values_mut() {
             consumer.return_due(now);
+            if consumer.unpin_idle(now) {
+                let configuration = &consumer.settings.configuration;
+                let what = Happening::Unpinned { is_by_operator: false, configuration };
+                stream.outbox.extend(outlet.advise(&self.advisory(consumer, what, now)));
+            }
             end_requests(consumer, now, outlet);
             match self.send_to_consumer(&mut stream, consumer, now, outlet, &mut done) {
                 Progress::Idle => {}
@@ -84,6 +89,11 @@ impl Queue {
         stream.consumers = consumers;
         self.stream = Some(stream);
         self.retain_wanted(done, effects);
+    }
+
+    /// An advisory about a consumer.
+    fn advisory<'a>(&'a self, consumer: &'a StreamConsumer, what: Happening<'a>, time: Time) -> Advisory<'a> {
+        Advisory { stream: &self.name, consumer: &consumer.name, what, time }
     }
 
     /// Publishes again what readers may see.
@@ -153,13 +163,8 @@ impl Queue {
             }
             if matches!(turn, Turn::Again(_)) && consumer.is_spent(sequence) {
                 let deliveries = consumer.give_up(sequence);
-                outlet.advise(&Advisory {
-                    stream: &self.name,
-                    consumer: &consumer.name,
-                    sequence,
-                    deliveries,
-                    time: now,
-                });
+                let what = Happening::DeliveriesExceeded { sequence, deliveries };
+                stream.outbox.extend(outlet.advise(&self.advisory(consumer, what, now)));
                 continue;
             }
             let entry = match self.whereabouts(sequence) {
@@ -208,7 +213,10 @@ impl Queue {
             };
             if consumer.needs_pin() {
                 let id = outlet.new_pin();
-                consumer.pin_front(id, now);
+                consumer.pin_front(id.clone(), now);
+                let configuration = &consumer.settings.configuration;
+                let what = Happening::Pinned { pin: &id, configuration };
+                stream.outbox.extend(outlet.advise(&self.advisory(consumer, what, now)));
             }
             let (number, deliveries) = consumer.deliver(turn, sequence, now);
             let activity = &mut self.activity;

@@ -7,8 +7,8 @@ use crate::index::Filter;
 use crate::name::Name;
 use crate::queue::{Effects, Queue};
 use crate::stream::{
-    ConsumerSettings, Pace, PullEnd, PullRequest, ResetRefusal, Retention, Settlement, Start, Stream,
-    StreamConsumer,
+    ConsumerSettings, Pace, Position, PullEnd, PullRequest, ResetRefusal, Retention, Settlement, Start,
+    Stream, StreamConsumer,
 };
 use crate::time::Time;
 
@@ -64,6 +64,16 @@ impl Queue {
             self.retain_wanted(all, effects);
         }
         Some(consumer)
+    }
+
+    /// The unacknowledged delivery of a message: its place, its number of deliveries, and when it was.
+    pub(crate) fn pending_delivery(&self, name: &[u8], sequence: u64) -> Option<(Position, u64, Time)> {
+        let consumer = self.stream.as_ref()?.consumers.get(name)?;
+        let pending = consumer.pending.get(&sequence)?;
+        let wait = consumer.settings.wait_of(pending.deliveries);
+        let wait = u64::try_from(wait.as_micros()).unwrap_or(u64::MAX);
+        let place = Position { consumer: pending.number, stream: sequence };
+        Some((place, pending.deliveries, Time(pending.due.0.saturating_sub(wait))))
     }
 
     /// Settles a delivery of a consumer; `false` if there is no such consumer.

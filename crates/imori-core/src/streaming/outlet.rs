@@ -22,8 +22,8 @@ pub(crate) trait Outlet {
     /// An id that nobody can guess.
     fn new_pin(&mut self) -> Name;
 
-    /// Publishes an advisory.
-    fn advise(&mut self, advisory: &Advisory<'_>);
+    /// Publishes an advisory as [`Outlet::publish`] does, if it has readers.
+    fn advise(&mut self, advisory: &Advisory<'_>) -> Option<Outgoing>;
 
     /// Sends a message to the live readers of a subject. Returns it if queues and streams are to get it too, once the
     /// stream is unlocked.

@@ -14,7 +14,7 @@ impl Queue {
         let Some(stream) = &mut self.stream else { return false };
         let Some(subject) = stream.index.remove(sequence) else { return false };
         stream.roles.remove(sequence);
-        if stream.counters.get(&*subject).is_some_and(|(last, _)| *last == sequence) {
+        if stream.counters.get(&*subject).is_some_and(|counter| counter.last == sequence) {
             stream.counters.remove(&*subject);
         }
         for consumer in stream.consumers.values_mut() {

@@ -21,9 +21,6 @@ pub(super) fn has_request(consumer: &mut StreamConsumer, outlet: &mut impl Outle
 
 /// Ends the requests whose time is over, and tells the others that they are not forgotten.
 pub(super) fn end_requests(consumer: &mut StreamConsumer, now: Time, outlet: &mut impl Outlet) {
-    if consumer.unpin_idle(now) {
-        consumer.is_changed = true;
-    }
     let is_over = |request: &PullRequest| request.expires.is_some_and(|expires| expires <= now);
     for request in consumer.requests.take_if(is_over) {
         end(&request, PullEnd::Timeout, outlet);

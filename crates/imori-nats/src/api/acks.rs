@@ -19,18 +19,18 @@ pub(super) fn settle<W: World>(
     publish: &Publish<'_>,
 ) -> Result<(), BrokerError> {
     let Some(ack) = Ack::parse(publish.payload) else { return Ok(()) };
-    let (settlement, next) = match ack {
-        Ack::Accept => (Settlement::Ack, None),
-        Ack::AcceptAndPull(rest) => (Settlement::Ack, Some(rest)),
-        Ack::Release(delay) => (Settlement::Nak(delay.map(|delay| delay.duration())), None),
-        Ack::InProgress => (Settlement::Progress, None),
-        Ack::Reject(_) => (Settlement::Term, None),
+    let (settlement, reason, next) = match ack {
+        Ack::Accept => (Settlement::Ack, &b""[..], None),
+        Ack::AcceptAndPull(rest) => (Settlement::Ack, &b""[..], Some(rest)),
+        Ack::Release(delay) => (Settlement::Nak(delay.map(|delay| delay.duration())), &b""[..], None),
+        Ack::InProgress => (Settlement::Progress, &b""[..], None),
+        Ack::Reject(reason) => (Settlement::Term, reason, None),
     };
     let (actor, of) = (client.actor(), (subject.stream, subject.consumer));
     let sequence = subject.stream_sequence;
     // The reply of an acknowledgement that asks for more is where the messages go.
     let answer_to = publish.reply.filter(|_| next.is_none());
-    broker::settle_stream(world, &actor, of, sequence, settlement, answer_to)?;
+    broker::settle_stream(world, &actor, of, sequence, (settlement, reason), answer_to)?;
     if let Some((body, reply)) = next.zip(publish.reply)
         && let Ok(request) = PullRequest::decode(body)
     {

@@ -6,8 +6,11 @@ use imori_core::confirm::Confirm;
 use imori_core::error::BrokerError;
 use imori_core::message::{Properties, Publication};
 use imori_core::queue::Queue;
+use imori_core::stream::StreamForm;
+use imori_core::time::Time;
 use imori_core::world::World;
 
+use super::advisories::{AUDIT_SUBJECT, Audit, AuditClient, StreamAction};
 use crate::client::Client;
 use crate::header_block::{HEADERS, PLAIN};
 use crate::jetstream::error::ApiError;
@@ -43,6 +46,7 @@ impl From<BrokerError> for Failure {
 pub(super) struct Call<'a, W> {
     pub(super) client: &'a Client,
     pub(super) world: &'a W,
+    pub(super) subject: &'a [u8],
     pub(super) reply: Option<&'a [u8]>,
     pub(super) body: &'a [u8],
     /// The `type` of the answer.
@@ -53,6 +57,41 @@ impl<W: World> Call<'_, W> {
     /// Sends an answer now.
     pub(super) fn answer(&self, json: &[u8]) {
         self.send(b"", json);
+        self.audit(json);
+    }
+
+    /// Reports the request and its answer, if somebody wants to know.
+    pub(super) fn audit(&self, answer: &[u8]) {
+        self.announce(AUDIT_SUBJECT, |id, now| {
+            let options = &self.client.options;
+            let text = |text: &[u8]| String::from_utf8_lossy(text).into_owned();
+            let audit = Audit {
+                server: &self.client.settings.server_name,
+                client: AuditClient {
+                    user: &self.client.identity.user.to_string(),
+                    name: options.name.as_deref().unwrap_or_default(),
+                    lang: options.lang.as_deref().unwrap_or_default(),
+                    ver: options.version.as_deref().unwrap_or_default(),
+                },
+                subject: &text(self.subject),
+                request: &text(self.body),
+                response: &text(answer),
+            };
+            audit.body(id, now)
+        });
+    }
+
+    /// Tells what happened to a stream.
+    pub(super) fn tell(&self, action: StreamAction, stream: &str) {
+        self.announce(&action.subject(stream), |id, now| action.body(stream, id, now));
+    }
+
+    fn announce(&self, subject: &[u8], body: impl FnOnce([u8; 16], Time) -> Vec<u8>) {
+        broker::announce(self.world, self.client.vhost, subject, || StreamForm {
+            properties: Properties::new(self.client.settings.origins.origin(PLAIN)),
+            text: Vec::new(),
+            body: Some(body(self.world.secret(), self.world.now())),
+        });
     }
 
     /// Sends a message with this header block, which may be empty, to the reply subject.
@@ -99,15 +138,14 @@ fn answer_at<W: World>(
     confirm: impl FnOnce(&Queue) -> Confirm,
     json: impl FnOnce(&Queue) -> Vec<u8>,
 ) -> Result<(), Failure> {
-    let Some(reply) = call.reply else { return Ok(()) };
-    Ok(broker::with_stream(
-        call.world,
-        &call.client.actor(),
-        Action::Inspect,
-        name.as_bytes(),
-        |queue, _| {
-            let (confirm, json) = (confirm(queue), json(queue));
-            queue.answer_from_stream(confirm, reply, json);
-        },
-    )?)
+    let actor = call.client.actor();
+    let answer = broker::with_stream(call.world, &actor, Action::Inspect, name.as_bytes(), |queue, _| {
+        let (confirm, json) = (confirm(queue), json(queue));
+        if let Some(reply) = call.reply {
+            queue.answer_from_stream(confirm, reply, json.clone());
+        }
+        json
+    })?;
+    call.audit(&answer);
+    Ok(())
 }

@@ -225,9 +225,8 @@ pub(super) fn unpin<W: World>(call: &Call<'_, W>, stream: &str, consumer: &str) 
     if !config.priority_groups.contains(&request.group) {
         return Err(ApiError::CONSUMER_INVALID_PRIORITY_GROUP.into());
     }
-    broker::with_stream(call.world, &call.client.actor(), Action::Consume, stream.as_bytes(), |queue, _| {
-        queue.unpin_stream_consumer(consumer.as_bytes())
-    })?;
+    let of = (stream.as_bytes(), consumer.as_bytes());
+    broker::unpin_stream_consumer(call.world, &call.client.actor(), of)?;
     call.answer(&encode(call.kind, &Success { success: false }));
     Ok(())
 }

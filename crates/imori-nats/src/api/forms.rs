@@ -13,19 +13,18 @@ use imori_core::stream::{
     StreamForms, StreamMessage, StreamRefusal, StreamSettings,
 };
 use imori_core::time::Time;
-use serde::Serialize;
 
+use super::advisories;
 use super::asks::{asks_of, next_due};
 use super::settings::{consumer_settings, nanos, stream_settings, time};
 use crate::address::{self, is_expressible};
 use crate::codec::duration::Nanos;
 use crate::codec::headers::{BLOCK_END, Headers, VERSION_LINE, push_header};
-use crate::codec::time::Timestamp;
 use crate::counter;
 use crate::delivery::{render, stored_block};
 use crate::header_block::{HEADERS, PLAIN};
 use crate::jetstream::ack::{AckSubject, FlowSubject};
-use crate::jetstream::answers::{MessageFound, PubAck, encode, encode_error, to_json};
+use crate::jetstream::answers::{MessageFound, PubAck, encode, encode_error};
 use crate::jetstream::consumer_config::ConsumerConfig;
 use crate::jetstream::error::ApiError;
 use crate::jetstream::publish_headers::{StoredHeaders, Ttl, is_marker};
@@ -254,30 +253,12 @@ impl StreamForms for NatsStreams {
         }
     }
 
-    fn advisory(&self, advisory: &Advisory<'_>, id: [u8; 16]) -> (Vec<u8>, StreamForm) {
-        #[derive(Serialize)]
-        struct DeliveriesExceeded<'a> {
-            #[serde(rename = "type")]
-            kind: &'static str,
-            id: String,
-            timestamp: Timestamp,
-            stream: &'a str,
-            consumer: &'a str,
-            stream_seq: u64,
-            deliveries: u64,
-        }
-        let (stream, consumer) = (text(advisory.stream.as_bytes()), text(advisory.consumer.as_bytes()));
-        let body = to_json(&DeliveriesExceeded {
-            kind: "io.nats.jetstream.advisory.v1.max_deliver",
-            id: id.iter().map(|byte| format!("{byte:02x}")).collect(),
-            timestamp: time(advisory.time),
-            stream: &stream,
-            consumer: &consumer,
-            stream_seq: advisory.sequence,
-            deliveries: advisory.deliveries,
-        });
-        let subject = format!("$JS.EVENT.ADVISORY.CONSUMER.MAX_DELIVERIES.{stream}.{consumer}");
-        (subject.into_bytes(), self.message(b"", b"", Some(body)))
+    fn advisory_subject(&self, advisory: &Advisory<'_>) -> Vec<u8> {
+        advisories::subject(advisory)
+    }
+
+    fn advisory(&self, advisory: &Advisory<'_>, id: [u8; 16]) -> StreamForm {
+        self.message(b"", b"", Some(advisories::body(advisory, id)))
     }
 
     fn marker(&self, ttl: Duration) -> StreamForm {

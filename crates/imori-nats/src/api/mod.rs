@@ -14,6 +14,7 @@ mod info;
 mod publish;
 mod forms;
 mod asks;
+mod advisories;
 mod settings;
 
 pub use declared::DeclaredStream;

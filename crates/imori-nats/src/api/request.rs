@@ -65,7 +65,14 @@ pub(crate) fn perform<W: World>(
         };
     }
     let Some(request) = request else { return Ok(false) };
-    let call = Call { client, world, reply: publish.reply, body: publish.payload, kind: request.kind() };
+    let call = Call {
+        client,
+        world,
+        subject: publish.subject,
+        reply: publish.reply,
+        body: publish.payload,
+        kind: request.kind(),
+    };
     let performed = call.perform(&request);
     if is_counted(&request) && !matches!(performed, Err(Failure::Refused)) {
         world.count_stream_request(client.vhost, performed.is_err());

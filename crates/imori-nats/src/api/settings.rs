@@ -130,6 +130,7 @@ pub(super) fn consumer_settings(config: &ConsumerConfig) -> Result<ConsumerSetti
             PriorityPolicy::PinnedClient => RequestPolicy::Pinned(config.priority_timeout.duration()),
             PriorityPolicy::Prioritized => RequestPolicy::Ranked,
         },
+        sampled_percent: config.sample_freq.trim_end_matches('%').trim().parse().unwrap_or(0).min(100),
         has_headers_only: config.headers_only,
         keeps_intervals: config.replay_policy == ReplayPolicy::Original,
         push,

@@ -11,6 +11,7 @@ use imori_core::route::{Arguments, BindingKey, Syntax};
 use imori_core::stream::{LateAnswer, parse_age};
 use imori_core::world::World;
 
+use super::advisories::StreamAction;
 use super::call::{Call, Failure, answer_after_all, answer_safely};
 use super::info::{Details, config_of, stream_info};
 use super::settings::stream_settings;
@@ -53,6 +54,7 @@ pub(super) fn create<W: World>(call: &Call<'_, W>, name: &str) -> Result<(), Fai
     let subjects: Vec<Name> = config.subjects.iter().map(|subject| Name::from(subject.as_str())).collect();
     broker::declare_stream(call.world, &call.client.actor(), name.as_bytes(), &settings, &subjects)?;
     let now = call.world.now();
+    call.tell(StreamAction::Created, name);
     answer_safely(call, name, |queue| {
         let info = stream_info(queue, Details::default(), now);
         encode(call.kind, &StreamCreated { info, did_create: true })
@@ -92,6 +94,7 @@ pub(super) fn update<W: World>(call: &Call<'_, W>, name: &str) -> Result<(), Fai
     broker::with_stream(call.world, &actor, Action::Create, name.as_bytes(), |queue, effects| {
         queue.enforce(now, effects);
     })?;
+    call.tell(StreamAction::Updated, name);
     answer_safely(call, name, |queue| {
         let info = stream_info(queue, Details::default(), now);
         encode(call.kind, &StreamCreated { info, did_create: false })
@@ -132,8 +135,10 @@ pub(super) fn info<W: World>(call: &Call<'_, W>, name: &str) -> Result<(), Failu
 pub(super) fn delete<W: World>(call: &Call<'_, W>, name: &str) -> Result<(), Failure> {
     bodies::none(call.body)?;
     let (_, confirm) = broker::delete_stream(call.world, &call.client.actor(), name.as_bytes())?;
+    call.tell(StreamAction::Deleted, name);
+    let form = encode(call.kind, &Success { success: true });
+    call.audit(&form);
     if let Some(reply) = call.reply {
-        let form = encode(call.kind, &Success { success: true });
         let answer = LateAnswer { vhost: call.client.vhost, to: Name::new(reply), form };
         broker::answer_late(call.world, confirm, answer);
     }
