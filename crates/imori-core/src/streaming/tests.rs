@@ -1,6 +1,7 @@
 //! What readers see before the journal has progressed, and numbers after a restart.
 
 use std::cell::RefCell;
+use std::sync::Arc;
 
 use super::{Outlet, Sent};
 use crate::confirm::{Level, Lsn, Progress};
@@ -49,7 +50,7 @@ fn settings() -> QueueSettings {
 /// Puts a message with this record into the stream.
 fn append(queue: &mut Queue, lsn: u64) {
     let properties = Properties::new(OriginId::BROKER);
-    let address = Address::new(TOPIC_EXCHANGE, b"a");
+    let address = Arc::new(Address::new(TOPIC_EXCHANGE, b"a"));
     let arrival = Arrival { address: &AddressView::new(&address), deaths: None, lsn: Lsn(lsn), now: NOW };
     queue.reserve_sequence();
     queue.append(&Publication::new(&properties, b"", b"body"), &arrival, &mut Effects::default());
