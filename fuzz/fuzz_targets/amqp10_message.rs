@@ -144,6 +144,7 @@ fn written(incoming: &Incoming<'_>, frame_bytes_max: u32, deaths: Option<&Arc<De
         failures: 0,
         is_redelivered: false,
         is_last: true,
+        is_of_stream: false,
     };
     let settings = Settings { header_readers: header_reader, ..Settings::default() };
     let recipient = Recipient { session: SessionId(1), label: &[0; 6], number: 1, settles: true };
