@@ -242,8 +242,8 @@ async def test_consumers_are_listed_and_deleted(run: Session) -> None:
 )
 @scenario
 async def test_a_stream_with_what_is_missing_is_refused(run: Session) -> None:
-    republish = api.RePublish(src=run.subject(">"), dest="out.>")
-    assert await error_code(run.add(republish=republish)) == INVALID_CONFIGURATION
+    mirror = api.StreamSource(name="elsewhere")
+    assert await error_code(run.add(mirror=mirror, subjects=None)) == INVALID_CONFIGURATION
 
 
 async def contents(run: Session) -> list[str]:
