@@ -137,7 +137,7 @@ impl Stream {
                 let path = format!("{}/messages/{sequence}", stream.path());
                 let what = format!("message `{sequence}` in {}", stream.what());
                 let message = stream.asked.admin()?.get(&path, &what)?;
-                print_messages(&stream.asked, json!([message]), true)
+                print_messages(&stream.asked, &json!([message]), true)
             }
             StreamCommand::Get { stream, sequence, count, subject } => {
                 let subject = subject.map(|subject| format!("&subject={}", segment(&subject)));
@@ -147,8 +147,8 @@ impl Stream {
                     count.unwrap_or(1),
                     subject.unwrap_or_default()
                 );
-                let mut answer = stream.asked.admin()?.get(&path, &stream.what())?;
-                print_messages(&stream.asked, answer["messages"].take(), false)
+                let answer = stream.asked.admin()?.get(&path, &stream.what())?;
+                print_messages(&stream.asked, &answer["messages"], false)
             }
             StreamCommand::Purge { stream, subject, before, keep, dry_run } => {
                 let subject = subject.map(|subject| format!("&subject={}", segment(&subject)));
@@ -303,9 +303,9 @@ fn limits_text(limits: &Value) -> String {
 }
 
 /// Prints messages as JSON, one alone without a list, or for people as a line of facts with headers and body below.
-fn print_messages(asked: &Asked, messages: Value, is_one: bool) -> anyhow::Result<()> {
+fn print_messages(asked: &Asked, messages: &Value, is_one: bool) -> anyhow::Result<()> {
     if asked.is_json() {
-        let shown = if is_one { &messages[0] } else { &messages };
+        let shown = if is_one { &messages[0] } else { messages };
         return print_line(&serde_json::to_string_pretty(shown)?);
     }
     for message in messages.as_array().into_iter().flatten() {
