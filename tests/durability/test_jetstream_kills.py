@@ -281,3 +281,30 @@ def around_a_stop(
             broker.end(signal.SIGTERM)
 
     asyncio.run(main())
+
+
+def test_a_delivery_from_before_a_kill_can_be_acknowledged(tmp_path: Path) -> None:
+    async def before(run: Session) -> list[str]:
+        await run.add()
+        await run.publish("a", "1", "2", "3")
+        reader = await run.consumer(ack_wait=30.0)
+        return [message.reply for message in await reader.fetch(2, timeout=DEADLINE_S)]
+
+    async def after(run: Session, replies: list[str]) -> None:
+        reader = await run.bind()
+        await run.client.request(replies[1], b"+ACK", timeout=DEADLINE_S)
+        found = [message.data for message in await reader.fetch(2, timeout=DEADLINE_S)]
+        assert found == ([b"3"] if IS_REFERENCE else [b"1", b"3"])
+
+    async def main() -> None:
+        with running_jetstream(tmp_path) as broker:
+            async with session(broker, NAME) as run:
+                replies = await before(run)
+            broker.end(signal.SIGKILL)
+        for ending in (signal.SIGKILL, signal.SIGTERM):
+            with running_jetstream(tmp_path) as broker:
+                async with session(broker, NAME) as run:
+                    await after(run, replies)
+                broker.end(ending)
+
+    asyncio.run(main())

@@ -77,6 +77,8 @@ pub struct StreamConsumer {
     returned: VecDeque<u64>,
     /// Messages from `next` on that were acknowledged before the last restart.
     pub(crate) done: BTreeSet<u64>,
+    /// Messages below this number may have been delivered before the last restart, which forgot that.
+    pub(crate) restored_end: u64,
     /// Messages that nobody has got yet.
     pub(crate) unread: u64,
     pub(crate) requests: Requests,
@@ -134,6 +136,7 @@ impl StreamConsumer {
             due: BTreeSet::new(),
             returned: VecDeque::new(),
             done: BTreeSet::new(),
+            restored_end: 0,
             unread,
             requests,
             pin: None,
@@ -262,6 +265,21 @@ impl StreamConsumer {
         let highest = numbers.max().unwrap_or(0);
         self.raise_floor(highest, sequence);
         done
+    }
+
+    /// Whether an acknowledgement may belong to a delivery from before the last restart.
+    pub(crate) fn may_be_restored(&self, sequence: u64) -> bool {
+        self.settings.acks == AckPolicy::Explicit && (self.next..self.restored_end).contains(&sequence)
+    }
+
+    /// Notes that a message which was delivered before the last restart is acknowledged. Returns whether that is new.
+    pub(crate) fn acknowledge_restored(&mut self, sequence: u64) -> bool {
+        let is_new = self.done.insert(sequence);
+        if is_new {
+            self.unread = self.unread.saturating_sub(1);
+            self.is_changed = true;
+        }
+        is_new
     }
 
     /// Raises the floor after the delivery with this number was acknowledged, by the rules of nats-server.

@@ -87,7 +87,14 @@ impl Queue {
     ) -> bool {
         let Some(stream) = &mut self.stream else { return false };
         let Some(consumer) = stream.consumers.get_mut(name) else { return false };
-        let done = consumer.settle(sequence, settlement, now);
+        let mut done = consumer.settle(sequence, settlement, now);
+        if matches!(settlement, Settlement::Ack | Settlement::Term) && consumer.may_be_restored(sequence) {
+            let subject = stream.index.subject(sequence);
+            let is_its = subject.is_some_and(|subject| consumer.settings.filter.takes(subject));
+            if is_its && consumer.acknowledge_restored(sequence) {
+                done.push(sequence);
+            }
+        }
         if settlement == Settlement::Ack {
             self.activity.accepted += done.len() as u64;
         }

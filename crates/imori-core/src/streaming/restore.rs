@@ -157,6 +157,7 @@ impl Queue {
         consumer.created = state.created;
         consumer.restore(state.delivered, state.floor, pending.into_iter());
         consumer.next = state.next;
+        consumer.restored_end = stream.visible_end;
         let is_left = |sequence: &u64| !acked.contains(sequence) && index.contains(*sequence);
         consumer.first_ones = state.first_ones.into_iter().filter(is_left).collect();
         let done = state.done.into_iter().chain(acked.iter().copied());

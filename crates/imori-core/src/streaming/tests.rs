@@ -16,7 +16,7 @@ use crate::record::{Definition, removed_records};
 use crate::restore::Restore;
 use crate::route::hamt::Seed;
 use crate::route::{Table, TableLimits};
-use crate::stream::{Advisory, Get, GetForm, MessageQuery, StreamMessage};
+use crate::stream::{Advisory, Get, GetForm, MessageQuery, Outgoing, StreamMessage};
 use crate::time::Time;
 use crate::topology::Topology;
 
@@ -31,7 +31,17 @@ impl Outlet for Heard {
         true
     }
 
-    fn advise(&mut self, _: &Advisory<'_>) {}
+    fn new_pin(&mut self) -> Name {
+        Name::from("pin")
+    }
+
+    fn advise(&mut self, _: &Advisory<'_>) -> Option<Outgoing> {
+        None
+    }
+
+    fn publish(&mut self, _: &Name, _: &StreamMessage<'_>) -> Option<Outgoing> {
+        None
+    }
 
     fn send(&mut self, _: &Name, message: &StreamMessage<'_>) -> Sent {
         match message {
