@@ -13,7 +13,7 @@ impl Queue {
     /// Returns the requests of a stream to the pager, if it may keep `share` bytes in memory.
     pub(super) fn stream_page_work(&mut self, now: Time, share: usize) -> Vec<PageWork> {
         let mut work = Vec::new();
-        self.note_first_known();
+        self.note_first_ageing();
         let may_write = self.writing == 0 && self.page_retry.is_none_or(|at| at <= now);
         if may_write && self.ready.memory() > share {
             let drafts = self.cut_oldest(share);
@@ -26,7 +26,7 @@ impl Queue {
         if !self.pages.is_empty() {
             self.features.add(QueueFeatures::PAGES);
             let mut asked = Vec::new();
-            if let Some(page) = self.page_of_old_first(now) {
+            if let Some(page) = self.page_of_first_ageing() {
                 self.sought.push((0, page));
             }
             for sought in std::mem::take(&mut self.sought) {

@@ -424,7 +424,7 @@ impl Queue {
         let retry = self.pending_dead_letters.as_ref().map(|pending| pending.retry());
         let stream = self.stream.as_ref().and_then(|stream| match stream.is_busy {
             true => Some(Time(0)),
-            false => [stream.next_due(), self.first_due()].into_iter().flatten().min(),
+            false => stream.next_due(),
         });
         let wants = [messages, due, forgotten, self.idle_deadline(), retry, self.seek_again, stream];
         let next = wants.into_iter().flatten().min()?;

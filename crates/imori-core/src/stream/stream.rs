@@ -26,8 +26,8 @@ pub struct Stream {
     /// When the first and the last message came; kept when they are gone.
     pub(crate) first_time: Time,
     pub(crate) last_time: Time,
-    /// A message that was the first one, and when it came. If it still is, nobody has to read its page to know its age.
-    pub(crate) first_known: Option<(u64, Time)>,
+    /// A message that was the first one to go by age, and when it came; its page need not be read to know.
+    pub(crate) ageing: Option<(u64, Time)>,
     /// The id of the last message.
     pub(crate) last_id: Option<Box<[u8]>>,
     /// Messages that have not reached the stream's level and answers that wait, in order.
@@ -140,7 +140,7 @@ impl Stream {
             index: Index::default(),
             first_time: Time(0),
             last_time: Time(0),
-            first_known: None,
+            ageing: None,
             last_id: None,
             unreached: VecDeque::new(),
             visible_end: first,

@@ -1,7 +1,7 @@
 //! Messages of a stream whose time is over.
 
 use super::remove::Whereabouts;
-use crate::entries::Entry;
+use crate::entries::PageId;
 use crate::index::Filter;
 use crate::name::Name;
 use crate::queue::{Effects, Queue};
@@ -39,25 +39,57 @@ impl Queue {
         self.remove_message(sequence, effects)
     }
 
-    /// The first message of a stream that goes by age, and when it came; `None` if there is none, or it is on disk.
+    /// The first message of a stream that goes by age, and when it came; `None` if there is none, or if its page has to
+    /// be read to know.
     pub(crate) fn first_ageing(&mut self) -> Option<(u64, Time)> {
-        let facts = |entry: &Entry| (entry.envelope.sequence, entry.envelope.since);
-        let stream = self.stream.as_mut()?;
+        self.note_first_ageing();
+        let first = self.first_ageing_sequence()?;
+        self.stream.as_ref()?.ageing.filter(|(sequence, _)| *sequence == first)
+    }
+
+    /// Remembers when the first message that goes by age came, if it is in memory.
+    pub(crate) fn note_first_ageing(&mut self) {
+        let Some(first) = self.first_ageing_sequence() else { return };
+        let Some(stream) = &mut self.stream else { return };
+        if !stream.roles.is_empty() {
+            stream.ageless_end = first;
+        }
+        if stream.ageing.is_some_and(|(sequence, _)| sequence == first) {
+            return;
+        }
+        let front = self.ready.fronts().next().map(|front| (front.envelope.sequence, front.envelope.since));
+        let found = match front.filter(|(sequence, _)| *sequence == first) {
+            Some(front) => Some(front),
+            None => self.in_memory(first).map(|entry| (entry.envelope.sequence, entry.envelope.since)),
+        };
+        if let (Some(stream), Some(found)) = (&mut self.stream, found) {
+            stream.ageing = Some(found);
+        }
+    }
+
+    /// The number of the first message that goes by age.
+    fn first_ageing_sequence(&self) -> Option<u64> {
+        let stream = self.stream.as_ref()?;
         if stream.roles.is_empty() {
-            return self.ready.fronts().next().map(facts);
+            return stream.index.first();
         }
         let mut next = stream.index.next(&Filter::all(), stream.ageless_end)?;
         while stream.roles.of(next).never_expires {
-            stream.ageless_end = next + 1;
-            next = stream.index.next(&Filter::all(), stream.ageless_end)?;
+            next = stream.index.next(&Filter::all(), next + 1)?;
         }
-        match self.whereabouts(next) {
-            Whereabouts::Memory => self.in_memory(next).as_ref().map(facts),
-            Whereabouts::Disk(page) => {
-                self.sought.push((0, page));
-                None
-            }
-            Whereabouts::Nowhere => None,
+        Some(next)
+    }
+
+    /// The page of the first message that goes by age, if it has to be read to know when the message came.
+    pub(crate) fn page_of_first_ageing(&self) -> Option<PageId> {
+        self.settings.message_ttl?;
+        let first = self.first_ageing_sequence()?;
+        if self.stream.as_ref()?.ageing.is_some_and(|(sequence, _)| sequence == first) {
+            return None;
+        }
+        match self.whereabouts(first) {
+            Whereabouts::Disk(page) => Some(page),
+            Whereabouts::Memory | Whereabouts::Nowhere => None,
         }
     }
 

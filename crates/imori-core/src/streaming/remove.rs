@@ -228,37 +228,6 @@ impl Queue {
         self.pages.settle(page, Lsn(sequence));
     }
 
-    /// Remembers when the first message came, if it is in memory.
-    pub(crate) fn note_first_known(&mut self) {
-        let first = self.first_message();
-        let front = self.ready.fronts().next().map(|front| (front.envelope.sequence, front.envelope.since));
-        if let (Some(stream), Some(front)) = (&mut self.stream, front)
-            && Some(front.0) == first
-        {
-            stream.first_known = Some(front);
-        }
-    }
-
-    /// When the age of the first message is over, if it is known when it came.
-    pub(crate) fn first_due(&self) -> Option<Time> {
-        let stream = self.stream.as_ref()?;
-        let (sequence, since) = stream.first_known?;
-        let ttl = self.settings.message_ttl.filter(|_| stream.index.first() == Some(sequence))?;
-        Some(since.after(ttl)).filter(|due| *due < Time::NEVER)
-    }
-
-    /// The page of the first message, if it is on disk and has to be read because the age of the message may be over.
-    pub(crate) fn page_of_old_first(&mut self, now: Time) -> Option<PageId> {
-        self.settings.message_ttl?;
-        if self.first_due().is_some_and(|due| due > now) {
-            return None;
-        }
-        let Whereabouts::Disk(page) = self.whereabouts(self.first_message()?) else { return None };
-        // The page tells it anew, and until then no wake-up is needed.
-        self.stream.as_mut()?.first_known = None;
-        Some(page)
-    }
-
     fn note_first(&mut self) {
         let front = self.ready.fronts().next().map(|front| front.envelope.since);
         if let (Some(stream), Some(time)) = (&mut self.stream, front) {
