@@ -8,10 +8,13 @@ use imori_core::record::{Definition, Row, Table};
 use imori_store::records::RecordType;
 use imori_store::recovery::Recovered;
 
+/// The value of each row, by its table and key.
+pub(crate) type Rows = BTreeMap<(Table, Vec<u8>), Vec<u8>>;
+
 /// The rows, and the definitions that are not applied yet.
 #[derive(Debug, Default, Clone)]
 pub(crate) struct Definitions {
-    pub(crate) rows: BTreeMap<(Table, Vec<u8>), Vec<u8>>,
+    pub(crate) rows: Rows,
     pub(crate) applied: Lsn,
     /// Definitions that are not applied yet, by rising number.
     waiting: VecDeque<(Lsn, Vec<u8>)>,
@@ -49,7 +52,7 @@ impl Definitions {
     }
 
     /// The rows, with the definitions that only the journal has.
-    pub(crate) fn with(&self, recovered: &Recovered) -> Result<BTreeMap<(Table, Vec<u8>), Vec<u8>>, String> {
+    pub(crate) fn with(&self, recovered: &Recovered) -> Result<Rows, String> {
         let mut rows = self.rows.clone();
         for record in recovered.records.iter().filter(|record| record.kind == RecordType::Definition) {
             let lsn = Lsn(record.lsn.0);

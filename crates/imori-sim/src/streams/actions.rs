@@ -210,7 +210,7 @@ impl StreamClient {
         let Some(own) = state.consumers.get(consumer).filter(|own| own.stage == Stage::There) else { return };
         let (session, sid) = (self.session, format!("{stream}.{consumer}"));
         let subject = own.spec.push.clone().unwrap_or(format!("read.{session}.{sid}"));
-        if self.readers.get(&(stream, consumer)).is_none() {
+        if !self.readers.contains_key(&(stream, consumer)) {
             self.subscribe(shared, &subject, &sid);
         }
         let reader =

@@ -10,6 +10,9 @@ use crate::machine::Shared;
 use crate::message_text::body;
 use crate::property::Property;
 
+/// Whether a message, by its number, is what a request asks for.
+type IsAsked = dyn Fn(&Ledger, u64) -> bool;
+
 /// Codes of errors, as nats-server has them.
 const STREAM_NOT_FOUND: u64 = 10059;
 const CONSUMER_NOT_FOUND: u64 = 10014;
@@ -267,7 +270,7 @@ impl StreamClient {
         };
         let sequence = header("Nats-Sequence").and_then(|number| number.parse::<u64>().ok());
         let now = shared.clock.get();
-        let (stream, is_asked): (usize, Box<dyn Fn(&Ledger, u64) -> bool>) = match request {
+        let (stream, is_asked): (usize, Box<IsAsked>) = match request {
             Request::GetLast { stream, key, .. } => (
                 stream,
                 Box::new(move |ledger, number| {
