@@ -4,7 +4,7 @@ use crate::codec::duration::Nanos;
 use crate::codec::headers::Headers;
 use crate::codec::number::parse_u64;
 use crate::jetstream::account::API_LEVEL;
-use crate::jetstream::batch::AtomicBatch;
+use crate::jetstream::batch::{AtomicBatch, Commit};
 use crate::jetstream::error::ApiError;
 use crate::jetstream::schedule::Schedule;
 use crate::jetstream::stream_config::StreamConfig;
@@ -163,10 +163,12 @@ impl<'a> PublishHeaders<'a> {
             || self.expected_last_sequence.is_some()
             || self.expected_last_subject_sequence.is_some();
         let is_counted = self.increment.is_some();
+        let has_unknown_end = self.batch.is_some_and(|batch| batch.commit == Some(Commit::Unknown));
         let is_other_stream = self.expected_stream.is_some_and(|name| name != stream.name.as_bytes());
         for (is_wrong, error) in [
             (stream.sealed, ApiError::STREAM_SEALED),
             (self.batch.is_some() && !stream.allow_atomic, ApiError::ATOMIC_PUBLISH_DISABLED),
+            (has_unknown_end, ApiError::ATOMIC_PUBLISH_INVALID_BATCH_COMMIT),
             (is_counted && !stream.allow_msg_counter, ApiError::MESSAGE_INCREMENT_DISABLED),
             (is_counted && payload_bytes > 0, ApiError::MESSAGE_INCREMENT_PAYLOAD),
             (is_counted && (has_expectation || self.rollup.is_some()), ApiError::MESSAGE_INCREMENT_INVALID),

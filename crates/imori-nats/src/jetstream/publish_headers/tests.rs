@@ -81,6 +81,7 @@ fn publishes_are_refused_as_by_nats_server() {
         ("a.x", &[&long_id, "Batch-Sequence: 1"], 10_179),
         ("a.x", &["Batch-Id: b"], 10_175),
         ("a.x", &["Batch-Id: ", "Batch-Sequence: x"], 0),
+        ("a.x", &["Batch-Id: b", "Batch-Sequence: 1", "Batch-Commit: x"], 10_200),
         ("a.x", &["Batch-Id: b", "Batch-Sequence: 1", "Required-Api-Level: 99"], 10_185),
         ("a.x", &["Batch-Id: b", "Batch-Sequence: 1", "Required-Api-Level: 2"], 0),
         ("a.x", &["Required-Api-Level: 99"], 0),
