@@ -118,7 +118,7 @@ async def test_stored_messages_come_at_their_intervals(run: Session) -> None:
     for _ in range(2):
         await asyncio.wait_for(messages.get(), DEADLINE_S)
     assert loop.time() - start > 1.8 * ABSENT_S
-    # What comes later is not held back.
+    # Later messages are not held back.
     await run.publish("a", "3")
     late = await asyncio.wait_for(messages.get(), DEADLINE_S)
     assert late.data == b"3"

@@ -19,6 +19,8 @@ pub(super) struct StreamNumbers {
     bytes: u64,
     first_sequence: u64,
     last_sequence: u64,
+    consumer_count: usize,
+    /// Its consumers, or those of them that a page shows.
     pub(super) consumers: Vec<ConsumerNumbers>,
 }
 
@@ -49,6 +51,7 @@ impl StreamNumbers {
             bytes: index.bytes(),
             first_sequence: index.first().unwrap_or(last + 1),
             last_sequence: last,
+            consumer_count: stream.consumers().count(),
             consumers: consumers.collect(),
         })
     }
@@ -109,7 +112,7 @@ pub(super) const STREAM_FAMILIES: [StreamFamily; 8] = [
     stream("imori_stream_last_sequence", "Sequence number of the stream's last message.", |of| {
         of.last_sequence
     }),
-    stream("imori_stream_consumers", "Consumers of the stream.", |of| of.consumers.len() as u64),
+    stream("imori_stream_consumers", "Consumers of the stream.", |of| of.consumer_count as u64),
     consumer("imori_stream_consumer_pending", "Messages that the consumer has still to deliver.", |of| {
         of.pending
     }),
@@ -173,6 +176,7 @@ mod tests {
             bytes: 0,
             first_sequence: 1,
             last_sequence: 0,
+            consumer_count: pending.len(),
             consumers: (1..)
                 .zip(pending)
                 .map(|(number, pending)| ConsumerNumbers {
@@ -195,6 +199,7 @@ mod tests {
             keep_slowest(&mut streams, max);
             let kept = streams.iter().flat_map(|stream| &stream.consumers);
             assert_eq!(kept.map(|consumer| consumer.name.as_str()).collect::<Vec<_>>(), expected, "{max}");
+            assert!(streams.iter().all(|stream| stream.consumer_count == 2), "all are counted");
         }
     }
 }

@@ -129,7 +129,7 @@ impl Sums {
     fn add(&mut self, queue: &Queue, stream: &Stream) {
         let (index, consumers) = (stream.index(), stream.consumers().count() as u64);
         let reserved = queue.declared().length_bytes_max.unwrap_or(0);
-        let is_memory = queue.durability().is_none_or(|kept| kept.level == Level::Memory);
+        let is_memory = queue.level() == Level::Memory;
         let Stats { memory, storage, reserved_memory, reserved_storage, .. } = &mut self.stats;
         let (used, limit) = if is_memory { (memory, reserved_memory) } else { (storage, reserved_storage) };
         *used += index.bytes();

@@ -100,7 +100,7 @@ fn copy(queue: &Queue, now: Time) -> Option<(VhostId, StreamFacts)> {
         state: stream_info(queue, Details::default(), now).state,
         first_time: came(first).filter(|_| !stream.index().is_empty()),
         last_time: came(last),
-        level: queue.durability().map_or(Level::Memory, |durability| durability.level),
+        level: queue.level(),
         consumers: stream.consumers().map(|consumer| consumer_facts(consumer, now)).collect(),
     };
     Some((queue.vhost(), facts))

@@ -1,6 +1,8 @@
 //! Imports a document of definitions: users, vhosts, permissions and policies all or nothing, then the declarations. A
 //! recovery of lost definitions imports a document before it lets users in.
 
+use std::collections::BTreeMap;
+
 use imori_core::authorize::Identity;
 use imori_core::id::VhostId;
 use imori_core::internal::{Done, StreamVerb, Verb};
@@ -119,45 +121,50 @@ async fn declare_streams(
         let Some(first) = of_vhost.first() else { continue };
         let found = broker.table().vhost_named(first.vhost.as_bytes());
         let vhost = found.ok_or_else(|| OperationError::Bad(first.refused("the vhost is not there")))?;
-        let mut others = stream_configs(broker, vhost).await;
+        let (mut others, mut consumers) = stream_configs(broker, vhost).await;
         let client = broker.connect_operator(identity.clone(), vhost).await?;
         for stream in of_vhost {
-            let own = others.iter().position(|(config, _)| config.name == stream.name);
+            let own = others.iter().position(|config| config.name == stream.name);
             let own = own.map(|at| others.swap_remove(at));
-            let declared = declare_stream(&client, stream, own, &others).await;
-            others.push(declared.map_err(|why| OperationError::Bad(stream.refused(why)))?);
+            let own_consumers = consumers.remove(&stream.name).unwrap_or_default();
+            let declared = declare_stream(&client, stream, (own, own_consumers), &others).await;
+            let (config, of_stream) = declared.map_err(|why| OperationError::Bad(stream.refused(why)))?;
+            others.push(config);
+            consumers.insert(stream.name.clone(), of_stream);
         }
     }
     Ok(())
 }
 
-/// The configuration of a stream and those of its consumers.
-type Configs = (StreamConfig, Vec<ConsumerConfig>);
-
-/// The configurations of the streams in a vhost.
-async fn stream_configs(broker: &Broker, vhost: VhostId) -> Vec<Configs> {
-    let mut configs = Vec::new();
-    for (_, id) in stream_ids(broker, &[vhost]).await {
+/// The configurations of the streams in a vhost, and by stream those of its consumers.
+async fn stream_configs(
+    broker: &Broker,
+    vhost: VhostId,
+) -> (Vec<StreamConfig>, BTreeMap<String, Vec<ConsumerConfig>>) {
+    let (mut configs, mut consumers) = (Vec::new(), BTreeMap::new());
+    for (name, id) in stream_ids(broker, &[vhost]).await {
         let of_stream = broker.with_queue(id, |queue| {
             let consumers = queue.stream().into_iter().flat_map(Stream::consumers);
             (config_of(queue), consumers.map(config_of_consumer).collect())
         });
-        configs.extend(of_stream);
+        if let Some((config, of_stream)) = of_stream {
+            configs.push(config);
+            consumers.insert(name.to_string(), of_stream);
+        }
     }
-    configs
+    (configs, consumers)
 }
 
-/// Declares a stream with its consumers, where `own` is what the broker has of it; returns the configurations.
+/// Declares a stream with its consumers, of which the broker has `own`; returns the configurations of both.
 async fn declare_stream(
     client: &InternalClient,
     imported: &ImportedStream,
-    own: Option<Configs>,
-    others: &[Configs],
-) -> Result<Configs, String> {
-    let others: Vec<StreamConfig> = others.iter().map(|(config, _)| config.clone()).collect();
-    let stream = DeclaredStream::read(&imported.name, &imported.configuration, &others);
+    (own, mut consumers): (Option<StreamConfig>, Vec<ConsumerConfig>),
+    others: &[StreamConfig],
+) -> Result<(StreamConfig, Vec<ConsumerConfig>), String> {
+    let stream = DeclaredStream::read(&imported.name, &imported.configuration, others);
     let stream = stream.map_err(|error| error.to_string())?;
-    let (config, mut consumers) = own.unwrap_or_else(|| (stream.config().clone(), Vec::new()));
+    let config = own.unwrap_or_else(|| stream.config().clone());
     if config != *stream.config() {
         return Err(String::from("it exists with another configuration; change or delete it first"));
     }

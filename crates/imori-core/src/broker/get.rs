@@ -2,7 +2,7 @@
 
 use super::deliver::change_and_deliver;
 use crate::authorize::{Action, Actor, Object};
-use crate::confirm::{Confirm, Level};
+use crate::confirm::Confirm;
 use crate::definitions::{find_plain_queue, find_queue};
 use crate::delivery::{Outcome, Taken};
 use crate::entries::Entry;
@@ -85,7 +85,7 @@ pub fn take<W: World>(
     let taken = change_and_deliver(world, id, |queue, effects| {
         queue.touch(now);
         let messages = queue.take(now, (count, bytes_max), outcome, effects);
-        let level = queue.durability().map_or(Level::Memory, |durability| durability.level);
+        let level = queue.level();
         (messages, queue.ready_len() > 0 && !queue.has_front(), level)
     });
     let (messages, is_on_disk, level) = taken.ok_or_else(|| BrokerError::NoQueue(Name::new(name)))?;

@@ -2,7 +2,7 @@
 
 use super::deliver::change_and_deliver;
 use crate::authorize::{Action, Actor, Object};
-use crate::confirm::{Confirm, Level};
+use crate::confirm::Confirm;
 use crate::definitions::find_queue;
 use crate::error::BrokerError;
 use crate::name::Name;
@@ -18,7 +18,7 @@ pub fn purge<W: World>(world: &W, actor: &Actor<'_>, name: &[u8]) -> Result<(usi
     let id = find_queue(world, actor, name)?;
     let now = world.now();
     let purged = change_and_deliver(world, id, |queue, effects| {
-        let level = queue.durability().map_or(Level::Memory, |durability| durability.level);
+        let level = queue.level();
         queue.check_purge()?;
         Ok::<_, BrokerError>((queue.purge(now, effects), level))
     });

@@ -148,7 +148,7 @@ fn settle_in_queue<W: World>(
         if wake.is_some_and(|wake| wake.queue == id) {
             queue.wake(reader);
         }
-        queue.durability().map_or(Level::Memory, |durability| durability.level)
+        queue.level()
     });
     if in_line.is_some() {
         wake_consumers(world, connection, in_line.as_slice());
@@ -186,7 +186,7 @@ pub(super) fn settle_in_queues<W: World>(
             for wake in wakes.iter().skip(first).take_while(|wake| wake.queue == queue_id) {
                 queue.wake(Reader { connection, id: wake.reader });
             }
-            queue.durability().map_or(Level::Memory, |durability| durability.level)
+            queue.level()
         });
         level = level.max(of_queue.unwrap_or_default());
     }

@@ -2,7 +2,7 @@
 
 use super::deliver::change_and_deliver;
 use crate::authorize::{Action, Actor, Object};
-use crate::confirm::{Confirm, Level, Progress};
+use crate::confirm::{Confirm, Progress};
 use crate::definitions::{DeleteOptions, bind_queue, declare_queue, delete_queue_if, find_queue};
 use crate::error::BrokerError;
 use crate::id::QueueId;
@@ -39,7 +39,7 @@ pub fn with_stream<W: World, R>(
 
 /// A confirm after which everything that this cell has recorded survives a crash as well as the stream does.
 pub fn confirm_stream<W: World>(world: &W, queue: &Queue) -> Confirm {
-    world.confirm_own(level_of(queue))
+    world.confirm_own(queue.level())
 }
 
 /// Declares a stream that stores what is published to `subjects` of `amq.topic`; one that exists must have the same
@@ -54,19 +54,12 @@ pub fn declare_stream<W: World>(
     settings: &QueueSettings,
     subjects: &[Name],
 ) -> Result<Confirm, BrokerError> {
-    let is_new = world.with_router(|_, table| table.queue(actor.vhost, name).is_none());
     let declared = declare_queue(world, actor, name, settings, true)?;
     let mut confirm = declared.confirm;
     for subject in subjects {
         let key = BindingKey::new(Syntax::Nats, subject.as_bytes());
         let bound = bind_queue(world, actor, TOPIC_EXCHANGE, &key, &Arguments::NONE, declared.id)?;
         confirm = bound.after(confirm);
-    }
-    if is_new {
-        with_stream(world, actor, Action::Inspect, name, |queue, _| {
-            queue.record_stream(|record| world.append(vec![record]).first);
-            confirm = confirm_stream(world, queue).after(confirm);
-        })?;
     }
     Ok(confirm)
 }
@@ -106,7 +99,7 @@ pub fn purge_stream<W: World>(
 ) -> Result<(u64, Confirm), BrokerError> {
     let (purged, level) = with_stream(world, actor, Action::Purge, name, |queue, effects| {
         queue.check_purge()?;
-        Ok::<_, BrokerError>((queue.purge_stream(purge, effects), level_of(queue)))
+        Ok::<_, BrokerError>((queue.purge_stream(purge, effects), queue.level()))
     })??;
     world.changed(actor, Change::Purge, &Object::Queue(name));
     Ok((purged, world.confirm_own(level)))
@@ -124,7 +117,7 @@ pub fn delete_stream_message<W: World>(
 ) -> Result<Option<Confirm>, BrokerError> {
     let level = with_stream(world, actor, Action::Purge, name, |queue, effects| {
         queue.check_delete()?;
-        Ok::<_, BrokerError>(queue.delete_message(sequence, effects).then(|| level_of(queue)))
+        Ok::<_, BrokerError>(queue.delete_message(sequence, effects).then(|| queue.level()))
     })??;
     Ok(level.map(|level| world.confirm_own(level)))
 }
@@ -148,13 +141,9 @@ pub fn peek_stream<W: World>(
     peek.flatten().map(|peek| (id, peek)).ok_or_else(|| BrokerError::NoQueue(Name::new(name)))
 }
 
-fn level_of(queue: &Queue) -> Level {
-    queue.durability().map_or(Level::Memory, |durability| durability.level)
-}
-
 /// A confirm after which everything that any cell has recorded survives a crash as well as the stream does.
 pub fn confirm_stream_of_all<W: World>(world: &W, queue: &Queue) -> Confirm {
-    world.confirm_all(level_of(queue))
+    world.confirm_all(queue.level())
 }
 
 /// Makes a consumer of a stream, or gives it these settings. Returns the confirm after which it survives a crash.
@@ -231,7 +220,12 @@ pub fn settle_stream<W: World>(
 ) -> Result<bool, BrokerError> {
     let now = world.now();
     let settled = with_stream(world, actor, Action::Consume, stream, |queue, effects| {
-        let pending = queue.pending_delivery(consumer, sequence);
+        let is_told = match settlement {
+            Settlement::Progress => false,
+            Settlement::Ack => sampled_percent(queue, consumer) > 0,
+            Settlement::Nak(_) | Settlement::Term => true,
+        };
+        let pending = if is_told { queue.pending_delivery(consumer, sequence) } else { None };
         let is_settled = queue.settle_in_stream(consumer, sequence, settlement, now, effects);
         if let Some((place, deliveries, delivered)) = pending {
             let what = match settlement {
@@ -241,7 +235,8 @@ pub fn settle_stream<W: World>(
                 Settlement::Ack => {
                     let delay = now.since(delivered);
                     let sampled = Happening::Acknowledged { place, deliveries, delay };
-                    is_sampled(queue, consumer, place.consumer).then_some(sampled)
+                    let percent = sampled_percent(queue, consumer);
+                    is_sampled(percent, place.consumer).then_some(sampled)
                 }
             };
             if let Some(what) = what {
@@ -260,10 +255,14 @@ pub fn settle_stream<W: World>(
     Ok(settled)
 }
 
-/// Whether the acknowledgement of a delivery is told of. The deliveries that are stand at even distances.
-fn is_sampled(queue: &Queue, consumer: &[u8], delivery: u64) -> bool {
+/// The percentage of acknowledgements that a consumer reports.
+fn sampled_percent(queue: &Queue, consumer: &[u8]) -> u64 {
     let consumer = queue.stream().and_then(|stream| stream.consumer(consumer));
-    let percent = consumer.map_or(0, |consumer| u64::from(consumer.settings().sampled_percent));
+    consumer.map_or(0, |consumer| u64::from(consumer.settings().sampled_percent))
+}
+
+/// Whether the acknowledgement of a delivery is among the reported `percent`, which stand at even distances.
+fn is_sampled(percent: u64, delivery: u64) -> bool {
     (delivery % 100) * percent % 100 < percent
 }
 

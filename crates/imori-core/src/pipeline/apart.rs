@@ -52,7 +52,7 @@ pub(super) fn append_apart<W: World>(
 }
 
 fn confirm_of(queue: &Queue, lsn: Lsn) -> Confirm {
-    let level = queue.durability().map_or(Level::Memory, |durability| durability.level);
+    let level = queue.level();
     if lsn == Lsn::NONE { Confirm::NOW } else { Confirm::of(level, lsn) }
 }
 
@@ -133,7 +133,7 @@ fn commit<W: World>(
         })?;
     }
     let own = Address::new(TOPIC_EXCHANGE, b"");
-    let level = queue.durability().map_or(Level::Memory, |durability| durability.level);
+    let level = queue.level();
     let mut records = Vec::with_capacity(messages.len());
     let mut first = Lsn::NONE;
     let mut through = Lsn::NONE;

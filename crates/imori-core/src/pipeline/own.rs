@@ -133,7 +133,7 @@ pub(crate) fn record_in_stream<W: World>(
     (address, deaths): (&AddressView<'_>, Option<&Arc<Deaths>>),
     now: Time,
 ) -> Lsn {
-    let level = queue.durability().map_or(Level::Memory, |durability| durability.level);
+    let level = queue.level();
     let Some((id, sequence)) = queue.reserve_sequence().filter(|_| level > Level::Memory) else {
         return Lsn::NONE;
     };

@@ -180,6 +180,11 @@ impl Queue {
         self.durability
     }
 
+    /// The level of safety that the queue's messages reach.
+    pub fn level(&self) -> Level {
+        self.durability.map_or(Level::Memory, |durability| durability.level)
+    }
+
     /// The vhost of the queue.
     pub fn vhost(&self) -> VhostId {
         self.vhost

@@ -1,6 +1,6 @@
 //! The arrival of a message in a stream.
 
-use crate::confirm::{Confirm, Level, Lsn, Progress};
+use crate::confirm::{Confirm, Lsn, Progress};
 use crate::entries::Entry;
 use crate::id::DurableQueueId;
 use crate::message::{MessageRole, Property, Publication, Rollup};
@@ -46,7 +46,7 @@ impl Queue {
         self.activity.published += 1;
         let entry = self.entry(publication, arrival);
         let (sequence, subject) = (entry.envelope.sequence, arrival.address.subject());
-        let level = self.durability.map_or(Level::Memory, |durability| durability.level);
+        let level = self.level();
         let asked = publication.asks();
         let lsn = asked.and_then(|asked| asked.through).unwrap_or(arrival.lsn);
         let confirm = if arrival.lsn == Lsn::NONE { Confirm::NOW } else { Confirm::of(level, lsn) };

@@ -44,7 +44,7 @@ impl Queue {
     pub(crate) fn send_from_stream(&mut self, now: Time, outlet: &mut impl Outlet, effects: &mut Effects) {
         let Some(mut stream) = self.stream.take() else { return };
         stream.is_busy = false;
-        let level = self.durability.map_or(crate::confirm::Level::Memory, |durability| durability.level);
+        let level = self.level();
         for Answer { to, what } in std::mem::take(&mut stream.answers) {
             let published = |sequence, is_duplicate, receipt| StreamMessage::Published {
                 stream: &self.name,

@@ -60,7 +60,7 @@ impl<W: World> Call<'_, W> {
         self.audit(json);
     }
 
-    /// Reports the request and its answer, if somebody wants to know.
+    /// Publishes an advisory of the request and its answer, if it has a subscriber.
     pub(super) fn audit(&self, answer: &[u8]) {
         self.announce(AUDIT_SUBJECT, |id, now| {
             let options = &self.client.options;

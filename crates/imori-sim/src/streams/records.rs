@@ -70,7 +70,7 @@ pub(crate) struct StreamState {
     /// Deleted messages, with the step of the answer.
     pub(crate) deletions: BTreeMap<u64, Option<u64>>,
     pub(crate) purges: Vec<Purge>,
-    /// Messages of which somebody has acknowledged a delivery.
+    /// Messages with an acknowledged delivery.
     pub(crate) acked: BTreeSet<u64>,
     /// Messages that a consumer is certainly done with, with the step of the answer.
     pub(crate) done: BTreeMap<u64, u64>,

@@ -148,7 +148,7 @@ fn check_limits(shared: &Shared, ledger: &Ledger, index: usize, stream: &Stream)
     }
 }
 
-/// Checks that a stream has left no number out: each is that of a message which was sent.
+/// Checks that a stream has given every sequence number to a message that was sent.
 fn check_numbers(shared: &Shared, ledger: &Ledger, index: usize, queue: &Queue) {
     let state = ledger.stream(index);
     let (known, loose, last) = (state.at.len(), ledger.loose(index).count(), queue.last_sequence());
