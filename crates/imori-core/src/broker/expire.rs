@@ -23,12 +23,15 @@ pub fn queue_woken<W: World>(world: &W, id: QueueId) {
 }
 
 /// Called once for each restored queue: settles messages that failed too often before the restart,
-/// and delivers.
+/// removes messages beyond the limits of a stream, whose removal may not have been on disk, and delivers.
 pub fn queue_restored<W: World>(world: &W, awakening: &Awakening) {
     let now = world.now();
     change_and_deliver(world, awakening.id, |queue, effects| {
         for sequence in &awakening.failed {
             queue.settle(*sequence, Outcome::Release { failed: false }, now, effects);
+        }
+        if queue.is_stream() {
+            queue.enforce(now, effects);
         }
     });
 }
