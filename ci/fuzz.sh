@@ -17,38 +17,26 @@ trap 'rm -rf "$folder"' EXIT
 
 mapfile -t targets < <(basename -s .rs fuzz_targets/*.rs)
 
-# build NAME [OPTION_OF_CARGO...]: builds all targets at once and keeps them. Nothing here is unsafe, so there is no
-# sanitizer.
-build() {
-    local name=$1 target
-    shift
-    cargo fuzz build --sanitizer none --fuzz-dir . "$@" >"$folder/build.log" 2>&1 || { tail -n 40 "$folder/build.log"; exit 1; }
-    mkdir -p "$folder/$name"
-    for target in "${targets[@]}"; do
-        cp "$(ls -t target/*/release/"$target" | head -n 1)" "$folder/$name/"
-    done
-}
-
-# fuzz NAME TARGET CORPUS SECONDS
+# fuzz TARGET CORPUS SECONDS
 fuzz() {
-    local name=$1 target=$2 corpus=$3 seconds=$4 dict=${2%%_*}.dict
+    local target=$1 corpus=$2 seconds=$3 dict=${1%%_*}.dict
     local options=(-max_len=1024 "-max_total_time=$seconds" "-artifact_prefix=${artifacts:-artifacts/$target/}")
     [ ! -e "$dict" ] || options+=("-dict=$dict")
     mkdir -p "$corpus" "artifacts/$target"
-    "$folder/$name/$target" "${options[@]}" "$corpus"
+    target/*/release/"$target" "${options[@]}" "$corpus"
 }
 
 # check TARGET: both of its runs; prints one line, and the end of the log where something is wrong.
 check() {
     local target=$1 log=$folder/$1.log runs begin
-    if ! fuzz plain "$target" "corpus/$target" "$seconds" >"$log" 2>&1; then
+    if ! fuzz "$target" "corpus/$target" "$seconds" >"$log" 2>&1; then
         tail -n 40 "$log"
         echo "$target: a fault is found; the input is in fuzz/artifacts/$target"
         return 1
     fi
     runs=$(sed -n 's/^Done \([0-9]*\) runs in \([0-9]*\) second.*/\1 runs in \2 s/p' "$log")
     begin=$SECONDS
-    if artifacts=$folder/$target- fuzz planted "$target" "$folder/corpus/$target" "$planted_seconds" >"$log" 2>&1 \
+    if artifacts=$folder/$target- IMORI_FUZZ_PLANTED=1 fuzz "$target" "$folder/corpus/$target" "$planted_seconds" >"$log" 2>&1 \
         || ! grep -q 'the planted fault is found' "$log"; then
         tail -n 40 "$log"
         echo "$target: ${runs:-no run}, no fault, but the planted one is not found in $planted_seconds s"
@@ -63,8 +51,8 @@ cargo metadata --locked --format-version 1 >/dev/null || {
     exit 1
 }
 
-build plain
-build planted --features planted
+# Nothing here is unsafe, so there is no sanitizer.
+cargo fuzz build --sanitizer none --fuzz-dir . >"$folder/build.log" 2>&1 || { tail -n 40 "$folder/build.log"; exit 1; }
 echo "built in $SECONDS s"
 
 failed=0

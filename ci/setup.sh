@@ -52,6 +52,35 @@ if [ ${#packages[@]} -gt 0 ]; then
     as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq "${packages[@]}" >/dev/null
 fi
 
+# Tools that cargo builds are kept outside target, so that `cargo clean` leaves them. One that is
+# installed already is taken; else it is built without optimization, which takes half the time.
+tool() {
+    local name=$1 version=$2 found
+    for found in ".tools/bin/$name" "$(command -v "$name" || true)"; do
+        if [ -x "$found" ] && "$found" --version 2>/dev/null | grep -q "$version"; then
+            [ "$found" = ".tools/bin/$name" ] || ln -sf "$found" ".tools/bin/$name"
+            return
+        fi
+    done
+    cargo install -q --locked --debug --root .tools --target-dir .tools/target "$name@$version"
+}
+cargo_tools() {
+    mkdir -p .tools/bin
+    tool cargo-deny 0.20.2
+    if [ "$what" != check ]; then
+        tool cargo-fuzz 0.13.2
+    fi
+    if [ -n "$for_mutants" ]; then
+        tool cargo-mutants 27.1.0
+    fi
+    rm -rf .tools/target
+}
+
+# The rest waits for registries more than it computes, so these build beside it.
+cargo_tools &
+tools=$!
+trap 'kill "$tools" 2>/dev/null || true' EXIT
+
 wanted=$(sha256sum tests/interop/requirements.txt)
 if [ "$(cat "$venv_mark" 2>/dev/null)" != "$wanted" ]; then
     python3 -m venv .venv
@@ -79,29 +108,12 @@ if [ "$what" != check ]; then
     tests/interop/amqp10/install.sh
 fi
 
-# Tools that cargo builds are kept outside target, so that `cargo clean` leaves them. One that is
-# installed already is taken; else it is built without optimization, which takes half the time.
-tool() {
-    local name=$1 version=$2 found
-    for found in ".tools/bin/$name" "$(command -v "$name" || true)"; do
-        if [ -x "$found" ] && "$found" --version 2>/dev/null | grep -q "$version"; then
-            [ "$found" = ".tools/bin/$name" ] || ln -sf "$found" ".tools/bin/$name"
-            return
-        fi
-    done
-    cargo install -q --locked --debug --root .tools --target-dir .tools/target "$name@$version"
-}
-mkdir -p .tools/bin
-tool cargo-deny 0.20.2
-if [ "$what" != check ]; then
-    tool cargo-fuzz 0.13.2
-fi
 if [ -n "$for_mutants" ]; then
-    tool cargo-mutants 27.1.0
     [ -x .tools/mutants/bin/python ] || python3 -m venv .tools/mutants
     .tools/mutants/bin/pip install -q --disable-pip-version-check tree-sitter==0.26.1 tree-sitter-rust==0.24.2
 fi
-rm -rf .tools/target
+wait "$tools"
+trap - EXIT
 
 if [ "$what" = reference ] && ! .tools/bin/nats-server --version 2>/dev/null | grep -q 2.15.2; then
     GOBIN=$PWD/.tools/bin go install github.com/nats-io/nats-server/v2@v2.15.2

@@ -168,5 +168,5 @@ fn written(incoming: &Incoming<'_>, frame_bytes_max: u32, deaths: Option<&Arc<De
 
 /// Does nothing unless a fault is planted: then a message with an id is one too many.
 fn planted(is_found: bool) {
-    assert!(!(cfg!(feature = "planted") && is_found), "the planted fault is found");
+    imori_fuzz::fail_if_planted(is_found);
 }

@@ -27,8 +27,7 @@ fuzz_target!(|data: &[u8]| {
         let _ = template.names();
         if let Ok(rendered) = template.render(&context) {
             assert!(rendered.len() <= TEMPLATE_OUTPUT_BYTES_MAX);
-            #[cfg(feature = "planted")]
-            assert!(rendered != "7" || !source.contains("{{"), "the planted fault is found");
+            imori_fuzz::fail_if_planted(rendered == "7" && source.contains("{{"));
         }
     }
     let value = Value::from_json(source.as_bytes()).unwrap_or_else(|_| Value::from(source.as_str()));

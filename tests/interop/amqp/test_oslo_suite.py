@@ -5,9 +5,11 @@ Two of the tests start a RabbitMQ themselves, and are skipped.
 
 import re
 import sys
-from contextlib import ExitStack
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
+import pika
 import pytest
 
 from harness.amqp.broker import running_amqp
@@ -35,6 +37,23 @@ OPTIONS = {
 }
 
 
+@contextmanager
+def kept_exchange(url: str) -> Iterator[None]:
+    """Keeps a queue bound to the auto-delete exchange of the tests.
+
+    They run at once, and the driver declares an exchange once per connection: without this, a test
+    that ends would delete the exchange to which another one publishes.
+    """
+    parameters = pika.URLParameters(url.replace("rabbit:", "amqp:"))
+    parameters.heartbeat = 0
+    with pika.BlockingConnection(parameters) as connection:
+        channel = connection.channel()
+        channel.exchange_declare("openstack", "topic", auto_delete=True)
+        queue = channel.queue_declare("", exclusive=True).method.queue
+        channel.queue_bind(queue, "openstack", "kept")
+        yield
+
+
 def functional_tests(folder: Path, options: str, at_once: int, *chosen: str) -> dict[str, int]:
     """Runs the tests with names matching `chosen`; returns the number of tests per result.
 
@@ -47,6 +66,8 @@ def functional_tests(folder: Path, options: str, at_once: int, *chosen: str) -> 
             stack.enter_context(running_amqp(folder / name)).url.replace("amqp:", "rabbit:")
             for name in ("calls", "notifications")
         )
+        if options == OPTIONS["auto-delete"]:
+            stack.enter_context(kept_exchange(calls))
         run = folder / "run"
         run.mkdir()
         command = [OSLO / "bin/stestr", "--repo-url", run, "--top-dir", PACKAGES]
