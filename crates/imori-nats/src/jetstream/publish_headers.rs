@@ -4,11 +4,10 @@ use crate::codec::duration::Nanos;
 use crate::codec::headers::Headers;
 use crate::codec::number::parse_u64;
 use crate::jetstream::account::API_LEVEL;
-use crate::jetstream::batch::{AtomicBatch, Commit};
+use crate::jetstream::batch::AtomicBatch;
 use crate::jetstream::error::ApiError;
 use crate::jetstream::schedule::Schedule;
-use crate::jetstream::stream_config::StreamConfig;
-use crate::subject::{do_collide, is_valid_literal};
+use crate::subject::is_valid_literal;
 
 /// The headers of a publish that JetStream reads. The first of several with one name counts, and an
 /// empty value is none.
@@ -148,76 +147,6 @@ impl<'a> PublishHeaders<'a> {
             schedule,
             ended_schedule,
         })
-    }
-
-    /// Compares the headers with the configuration of the stream, for a message to `subject` with
-    /// this many bytes of payload.
-    ///
-    /// # Errors
-    ///
-    /// Returns nats-server's error for another stream, for a feature that the stream does not
-    /// allow, and for headers that contradict each other or the subject.
-    pub fn check(&self, stream: &StreamConfig, subject: &str, payload_bytes: usize) -> Result<(), ApiError> {
-        let has_expectation = self.expected_stream.is_some()
-            || self.expected_last_message_id.is_some()
-            || self.expected_last_sequence.is_some()
-            || self.expected_last_subject_sequence.is_some();
-        let is_counted = self.increment.is_some();
-        let has_unknown_end = self.batch.is_some_and(|batch| batch.commit == Some(Commit::Unknown));
-        let is_other_stream = self.expected_stream.is_some_and(|name| name != stream.name.as_bytes());
-        for (is_wrong, error) in [
-            (stream.sealed, ApiError::STREAM_SEALED),
-            (self.batch.is_some() && !stream.allow_atomic, ApiError::ATOMIC_PUBLISH_DISABLED),
-            (has_unknown_end, ApiError::ATOMIC_PUBLISH_INVALID_BATCH_COMMIT),
-            (is_counted && !stream.allow_msg_counter, ApiError::MESSAGE_INCREMENT_DISABLED),
-            (is_counted && payload_bytes > 0, ApiError::MESSAGE_INCREMENT_PAYLOAD),
-            (is_counted && (has_expectation || self.rollup.is_some()), ApiError::MESSAGE_INCREMENT_INVALID),
-            (is_other_stream, ApiError::STREAM_NOT_MATCH),
-            (self.ttl.is_some() && !stream.allow_msg_ttl, ApiError::MESSAGE_TTL_DISABLED),
-        ] {
-            if is_wrong {
-                return Err(error);
-            }
-        }
-        if let Some(schedule) = &self.schedule {
-            schedule.check(stream, subject)?;
-        }
-        if let Some(ended) = self.ended_schedule {
-            if ended == subject {
-                return Err(ApiError::MESSAGE_SCHEDULES_SCHEDULER_INVALID);
-            }
-            if !stream.allow_msg_schedules {
-                return Err(ApiError::MESSAGE_SCHEDULES_DISABLED);
-            }
-        }
-        if self.rollup.is_some() && (!stream.allow_rollup_hdrs || stream.deny_purge) {
-            return Err(ApiError::stream_rollup_failed("rollup not permitted"));
-        }
-        if stream.allow_msg_counter && !is_counted {
-            return Err(ApiError::MESSAGE_INCREMENT_MISSING);
-        }
-        Ok(())
-    }
-}
-
-impl ScheduledPublish<'_> {
-    fn check(&self, stream: &StreamConfig, subject: &str) -> Result<(), ApiError> {
-        if !stream.allow_msg_schedules {
-            return Err(ApiError::MESSAGE_SCHEDULES_DISABLED);
-        }
-        if self.ttl.is_some() && !stream.allow_msg_ttl {
-            return Err(ApiError::MESSAGE_TTL_DISABLED);
-        }
-        let is_stored = |subject: &str| stream.subjects.iter().any(|filter| do_collide(filter, subject));
-        if self.target == subject || !is_stored(self.target) {
-            return Err(ApiError::MESSAGE_SCHEDULES_TARGET_INVALID);
-        }
-        match self.source {
-            Some(source) if source == subject || !is_stored(source) => {
-                Err(ApiError::MESSAGE_SCHEDULES_SOURCE_INVALID)
-            }
-            _ => Ok(()),
-        }
     }
 }
 
