@@ -57,8 +57,9 @@ def of(section: str) -> pytest.MarkDecorator:
 
 
 def test_every_table_has_a_test() -> None:
-    tables = ["Where it goes", "Where replies go", "Properties", "User headers"]
-    # `test_crossing_amqp10.py` covers the tables of AMQP 1.0.
+    tables = ["Where it goes", "Where replies go"]
+    # `test_jetstream_crossing.py` covers the streams, `test_crossing_amqp10.py` AMQP 1.0.
+    tables += ["Places in a stream", "Properties", "User headers"]
     parts = ["where it goes", "where replies go", "sections", "application properties", "bodies"]
     of_amqp10 = [f"AMQP 1.0: {part}" for part in parts]
     assert sections() == [*tables, *of_amqp10, "Arguments of queues"]

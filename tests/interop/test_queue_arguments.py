@@ -26,6 +26,10 @@ PAGE = Path(__file__).parents[2] / "docs/reference/queue-arguments.md"
 ROW = re.compile(r"^\| `(x-[a-z-]+)` \| (.+?) \| (.+?) \|", re.MULTILINE)
 
 
+# The type of a queue, by what the table calls these queues.
+TYPES = {"quorum": "quorum", "streams": "stream"}
+
+
 @dataclass(frozen=True)
 class Argument:
     """A row of the table."""
@@ -40,6 +44,8 @@ class Argument:
             return 3
         if self.name == "x-expires":
             return 600_000
+        if self.name == "x-max-age":
+            return "70s"
         if numbers := re.match(r"a whole number from (-?\d+)(?: to (\d+))?", self.values):
             return int(numbers[2]) if numbers[2] and int(numbers[2]) < 256 else int(numbers[1]) + 7
         if self.values == "`true` or `false`":
@@ -54,8 +60,8 @@ class Argument:
     def all(self) -> dict[str, Any]:
         """Returns the argument with those that have to stand beside it."""
         beside: dict[str, Any] = {}
-        if self.queues == "quorum":
-            beside["x-queue-type"] = "quorum"
+        if self.queues in TYPES:
+            beside["x-queue-type"] = TYPES[self.queues]
         if self.name == "x-dead-letter-routing-key":
             beside["x-dead-letter-exchange"] = "amq.fanout"
         return {**beside, self.name: self.value()}

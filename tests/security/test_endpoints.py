@@ -66,6 +66,7 @@ NAMES = {
     "key": "k",
     "user": "absent",
     "node": "absent",
+    "sequence": "1",
     "limit": "max-queues",
     "port": "1",
     "protocol": "mqtt",
@@ -78,6 +79,7 @@ BINDING = {
     "destination_type": "queue",
     "routing_key": "k",
 }
+STREAM = {"durable": True, "arguments": {"x-queue-type": "stream"}}
 BODIES = {
     "/api/exchanges/{vhost}/{name}/publish": {
         "routing_key": "k",
@@ -134,6 +136,8 @@ def asked(imori: Imori, row: Row, user: str, *, vhost: str | None = None) -> Ans
     names = {**NAMES, "kind": "policy" if "/policies/" in row.path else kind}
     if row.path.startswith(("/api/connections/{name}", "/v1/connections/{name}")):
         names["name"] = names["connection"]
+    if row.path.startswith("/v1/streams/{vhost}/{name}"):
+        names["name"] = "stream"
     if row.path.endswith("/vhosts/{vhost}") and row.method in ("PUT", "DELETE"):
         names["vhost"] = "spare"
     names["vhost"] = vhost or names["vhost"]
@@ -171,6 +175,7 @@ def test_an_endpoint_asks_for_its_tag_and_right(imori: Imori, row: Row) -> None:
     for user in users:
         # An earlier row may have created or deleted them, or no row on this worker.
         assert put(imori, "/api/queues/%2F/made", {"durable": True})
+        assert put(imori, "/api/queues/%2F/stream", STREAM)
         assert put(imori, "/api/exchanges/%2F/made", {"type": "direct", "durable": True})
         bound = "/api/bindings/%2F/e/amq.topic/q/made"
         assert ask(imori, bound, method="POST", body={"routing_key": "k"}).status == 201

@@ -86,7 +86,7 @@ def functional_tests(folder: Path, options: str, at_once: int, *chosen: str) -> 
 
 
 def test_functional_tests(tmp_path: Path) -> None:
-    ended = functional_tests(tmp_path, "", 11)
+    ended = functional_tests(tmp_path, "", 8)
     assert (ended["Passed"], ended["Skipped"], ended["Failed"]) == (31, 2, 0)
 
 
