@@ -54,9 +54,9 @@ pub use relocate::{Waiting, relocate};
 pub use settle::{SettleReport, annotate, grant, grant_frames, settle, visit_annotations};
 pub use steps::{Annotations, MergeAnnotations, Step};
 pub use streams::{
-    answer_flow_control, answer_late, confirm_stream, confirm_stream_of_all, declare_stream, delete_stream,
-    delete_stream_consumer, delete_stream_message, peek_stream, purge_stream, put_stream_consumer,
-    request_from_stream, reset_stream_consumer, send_late_answer, settle_stream, stream_progressed,
-    unpin_stream_consumer, with_stream,
+    answer_flow_control, answer_late, begin_restore, confirm_stream, confirm_stream_of_all, declare_stream,
+    delete_stream, delete_stream_consumer, delete_stream_message, end_restore, peek_stream, purge_stream,
+    put_stream_consumer, request_from_stream, reset_stream_consumer, restore_messages, send_late_answer,
+    settle_stream, stream_progressed, unpin_stream_consumer, with_stream,
 };
 pub use throttle::{must_wait_to_commit, must_wait_to_publish};

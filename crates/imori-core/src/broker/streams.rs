@@ -2,19 +2,22 @@
 
 use super::deliver::change_and_deliver;
 use crate::authorize::{Action, Actor, Object};
-use crate::confirm::{Confirm, Progress};
+use crate::confirm::{Confirm, Level, Progress};
 use crate::definitions::{DeleteOptions, bind_queue, declare_queue, delete_queue_if, find_queue};
 use crate::error::BrokerError;
 use crate::id::QueueId;
 use crate::index::{Filter, StreamPurge};
+use crate::limits::RECORD_SLACK_BYTES;
 use crate::message::TOPIC_EXCHANGE;
 use crate::name::Name;
-use crate::pipeline::Readers;
+use crate::pipeline::{Readers, append_archived};
 use crate::queue::{Effects, Peek, Queue, QueueSettings};
+use crate::record::ConsumerState;
+use crate::room::Room as _;
 use crate::route::{Arguments, BindingKey, Syntax};
 use crate::stream::{
-    Advisory, ConsumerSettings, Happening, LateAnswer, PullEnd, PullRequest, ResetRefusal, Settlement,
-    StreamMessage,
+    Advisory, ArchivedMessage, ConsumerSettings, Happening, LateAnswer, PullEnd, PullRequest, ResetRefusal,
+    Settlement, StreamMessage,
 };
 use crate::streaming::Outlet as _;
 use crate::world::{Change, World};
@@ -60,6 +63,88 @@ pub fn declare_stream<W: World>(
         let key = BindingKey::new(Syntax::Nats, subject.as_bytes());
         let bound = bind_queue(world, actor, TOPIC_EXCHANGE, &key, &Arguments::NONE, declared.id)?;
         confirm = bound.after(confirm);
+    }
+    Ok(confirm)
+}
+
+/// Declares a stream for the messages of an archive, and without its subjects: it takes no other message and has no
+/// reader until [`end_restore`]; `None` if there is a queue of this name. Returns the confirm after
+/// which it survives a crash.
+///
+/// # Errors
+/// As [`declare_queue`].
+pub fn begin_restore<W: World>(
+    world: &W,
+    actor: &Actor<'_>,
+    name: &[u8],
+    settings: &QueueSettings,
+) -> Result<Option<Confirm>, BrokerError> {
+    if find_queue(world, actor, name).is_ok() {
+        return Ok(None);
+    }
+    let declared = declare_queue(world, actor, name, settings, true)?;
+    with_stream(world, actor, Action::Create, name, |queue, _| queue.begin_restore())?;
+    Ok(Some(declared.confirm))
+}
+
+/// Puts messages into a stream that is being restored. Returns the number of them that the stream has taken: all, or
+/// those before the first whose sequence number does not rise; and the confirm after which they survive a crash.
+///
+/// # Errors
+/// As [`with_stream`]; [`BrokerError::DiskFull`] and [`BrokerError::RecordTooLarge`].
+pub fn restore_messages<W: World>(
+    world: &W,
+    actor: &Actor<'_>,
+    name: &[u8],
+    messages: &[ArchivedMessage],
+) -> Result<(usize, Confirm), BrokerError> {
+    let (now, bytes_max) = (world.now(), world.group_bytes_max());
+    with_stream(world, actor, Action::Create, name, |queue, effects| {
+        if !queue.is_restoring() {
+            return Err(BrokerError::NoQueue(Name::new(name)));
+        }
+        if queue.level() > Level::Memory && world.room().is_alarmed() {
+            return Err(BrokerError::DiskFull(Name::new(name)));
+        }
+        let mut taken = 0;
+        for message in messages {
+            let bytes = message.text.len() + message.body.len() + message.subject.as_bytes().len();
+            if bytes + RECORD_SLACK_BYTES > bytes_max {
+                return Err(BrokerError::RecordTooLarge { bytes, bytes_max, queues: 1 });
+            }
+            if !append_archived(world, queue, message, now, effects) {
+                break;
+            }
+            taken += 1;
+        }
+        Ok((taken, confirm_stream(world, queue)))
+    })?
+}
+
+/// Ends a restore: the stream gets its consumers, and the messages that are published to `subjects` of `amq.topic` from
+/// now on, the first with the number `next`. Returns the confirm after which that survives a crash.
+///
+/// # Errors
+/// As [`with_stream`] and [`bind_queue`].
+pub fn end_restore<W: World>(
+    world: &W,
+    actor: &Actor<'_>,
+    name: &[u8],
+    (next, consumers, subjects): (u64, &[ConsumerState], &[Name]),
+) -> Result<Confirm, BrokerError> {
+    let now = world.now();
+    let mut confirm = with_stream(world, actor, Action::Create, name, |queue, effects| {
+        if !queue.is_restoring() {
+            return Err(BrokerError::NoQueue(Name::new(name)));
+        }
+        let append = |record| world.append(vec![record]).first;
+        queue.end_restore(next, consumers.to_vec(), world.stream_forms(), now, append, effects);
+        Ok(confirm_stream(world, queue))
+    })??;
+    let id = find_queue(world, actor, name)?;
+    for subject in subjects {
+        let key = BindingKey::new(Syntax::Nats, subject.as_bytes());
+        confirm = bind_queue(world, actor, TOPIC_EXCHANGE, &key, &Arguments::NONE, id)?.after(confirm);
     }
     Ok(confirm)
 }

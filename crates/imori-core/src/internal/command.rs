@@ -13,9 +13,10 @@ use crate::index::{Filter, StreamPurge};
 use crate::message::Address;
 use crate::name::Name;
 use crate::queue::{Peek, QueueSettings};
+use crate::record::ConsumerState;
 use crate::route::{Arguments, BindingKey, ExchangeKind, Settings};
 use crate::selector::Selector;
-use crate::stream::ConsumerSettings;
+use crate::stream::{ArchivedMessage, ConsumerSettings};
 
 /// A command and its number, which the answer repeats. A client never reuses a number.
 #[derive(Debug)]
@@ -196,6 +197,23 @@ pub enum StreamVerb {
         /// The sequence number.
         sequence: u64,
     },
+    /// Declares the stream for the messages of an archive. The answer is [`Done::Existed`] if there is a queue
+    /// of its name, which stays as it is.
+    BeginRestore {
+        /// The settings.
+        settings: Box<QueueSettings>,
+    },
+    /// Puts messages of an archive into the stream. The answer is [`Done::Restored`].
+    Restore(Vec<ArchivedMessage>),
+    /// Ends the restore: the stream is used like any other from now on.
+    EndRestore {
+        /// The number of the next message.
+        next: u64,
+        /// The consumers.
+        consumers: Vec<ConsumerState>,
+        /// The subjects of `amq.topic` whose messages it stores.
+        subjects: Vec<Name>,
+    },
     /// Reads messages without changing anything.
     Peek {
         /// The lowest sequence number.
@@ -311,6 +329,11 @@ pub enum Done {
     },
     /// This many messages were dropped.
     Dropped(usize),
+    /// There is a queue of the name already.
+    Existed,
+    /// The stream has taken this many messages of an archive: all, or those before the first whose sequence number does
+    /// not rise.
+    Restored(usize),
     /// The queue that was looked up.
     Queue(QueueInspection),
     /// The exchange that was looked up.

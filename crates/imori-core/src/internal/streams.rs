@@ -37,6 +37,18 @@ pub(super) fn operate_on_stream<W: World>(
                 None => (Done::Dropped(0), Confirm::NOW),
             }
         }
+        StreamVerb::BeginRestore { settings } => match broker::begin_restore(world, actor, name, settings)? {
+            Some(confirm) => (Done::Done, confirm),
+            None => (Done::Existed, Confirm::NOW),
+        },
+        StreamVerb::Restore(messages) => {
+            let (taken, confirm) = broker::restore_messages(world, actor, name, messages)?;
+            (Done::Restored(taken), confirm)
+        }
+        StreamVerb::EndRestore { next, consumers, subjects } => {
+            let parts = (*next, &**consumers, &**subjects);
+            (Done::Done, broker::end_restore(world, actor, name, parts)?)
+        }
         StreamVerb::Peek { from, filter, count } => {
             let (id, found) = broker::peek_stream(world, actor, name, (*from, filter), *count)?;
             (Done::Peeked(id, found), Confirm::NOW)

@@ -96,7 +96,7 @@ fn stage<W: World>(
     let answer_to = publication.asks().and_then(|asked| asked.answer_to);
     let message = publication.stored(&queue.gauge);
     let Some(stream) = &mut queue.stream else { return Err(StreamRefusal::BatchDenied) };
-    if stream.settings.is_sealed {
+    if stream.settings.is_sealed || stream.is_restoring {
         return Err(StreamRefusal::Sealed);
     }
     if !stream.settings.allows_batches {

@@ -35,6 +35,7 @@ pub(crate) use locked::{LockedPlan, LockedQueues};
 pub(crate) use offer::offer;
 pub use outgoing::announce;
 pub(crate) use outgoing::publish_outgoing;
+pub(crate) use own::append_archived;
 pub(crate) use record::{
     group_bytes, is_scarce, message_record, record_annotations, record_counts, record_effects,
 };

@@ -9,7 +9,7 @@ use crate::message::{
 };
 use crate::queue::{Arrival, Effects, Queue};
 use crate::record::{NewRecord, RecordKind, encode_numbered};
-use crate::stream::{Scheduled, StreamForm};
+use crate::stream::{ArchivedMessage, Scheduled, Stream, StreamForm};
 use crate::time::Time;
 use crate::world::World;
 
@@ -106,6 +106,36 @@ pub(super) fn append_alone<W: World>(
     let arrival = Arrival { address: &address, deaths: None, lsn, now };
     append_recorded(queue, publication, &arrival, effects);
     lsn
+}
+
+/// Puts a message of an archive into a locked stream with its own number and time; `false` if the stream is past that
+/// number.
+pub(crate) fn append_archived<W: World>(
+    world: &W,
+    queue: &mut Queue,
+    message: &ArchivedMessage,
+    now: Time,
+    effects: &mut Effects,
+) -> bool {
+    if !queue.skip_to(message.sequence) {
+        return false;
+    }
+    let forms = world.stream_forms();
+    let publication = Publication::with_shared_body(&message.properties, &message.text, &message.body);
+    let has_roles = queue.stream().is_some_and(Stream::has_roles);
+    let role = match has_roles {
+        true => forms.role(&publication.view(), message.time, now),
+        false => MessageRole::default(),
+    };
+    let asks = StreamPublish { role, ..StreamPublish::default() };
+    let subject = message.subject.as_bytes();
+    append_alone(world, queue, &publication.asking(&asks), subject, message.time, effects);
+    if let Some(stream) = queue.stream.as_mut().filter(|stream| stream.settings.is_counter)
+        && let Some(value) = forms.count(&message.body)
+    {
+        stream.note_count(subject, message.sequence, value);
+    }
+    true
 }
 
 /// Appends a recorded message to a locked stream, with its id.

@@ -15,11 +15,13 @@ mod pace;
 mod pull;
 mod get;
 mod settings;
+mod archived;
 mod age;
 mod size;
 mod roles;
 
 pub use age::parse_age;
+pub use archived::ArchivedMessage;
 pub(crate) use batches::StagedMessage;
 pub(crate) use consumer::{Pending, Turn};
 pub use consumer::{Position, Settlement, StreamConsumer};

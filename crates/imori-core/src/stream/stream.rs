@@ -62,6 +62,8 @@ pub struct Stream {
     pub(crate) is_busy: bool,
     /// Answers to publishers that wait for nothing.
     pub(crate) answers: Vec<Answer>,
+    /// The messages of an archive are being put back; the stream takes no other ones and keeps all of these.
+    pub(crate) is_restoring: bool,
     /// The cell was asked to tell when the journal has progressed.
     is_awaited: bool,
     /// The record of the stream's last sequence number.
@@ -159,6 +161,7 @@ impl Stream {
             outbox: Vec::new(),
             is_busy: false,
             answers: Vec::new(),
+            is_restoring: false,
             is_awaited: false,
             marked: Lsn::NONE,
         }

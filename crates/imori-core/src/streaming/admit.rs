@@ -32,7 +32,7 @@ impl Queue {
         let none = StreamPublish::default();
         let asked = publication.asks().unwrap_or(&none);
         let view = publication.view();
-        if stream.settings.is_sealed {
+        if stream.settings.is_sealed || stream.is_restoring {
             return Err(StreamRefusal::Sealed);
         }
         check_increment(&stream.settings, asked, !view.body.is_empty())?;

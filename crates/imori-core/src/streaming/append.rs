@@ -73,8 +73,10 @@ impl Queue {
             self.keep_of_subject(schedule, 0, effects);
         }
         self.enforce_on(subject, effects);
-        // Nobody may want it.
-        self.retain_by_interest(sequence, effects);
+        // Nobody may want it. The consumers of a restored stream come after its messages.
+        if !self.is_restoring() {
+            self.retain_by_interest(sequence, effects);
+        }
         Published::Waiting
     }
 
@@ -87,7 +89,8 @@ impl Queue {
     /// Notes that a message, which is not in the index yet, is to be published again.
     fn note_republished(&mut self, entry: &Entry, now: Time) {
         let Some(stream) = &mut self.stream else { return };
-        let Some(map) = &stream.settings.republished_to else { return };
+        let map = stream.settings.republished_to.as_ref().filter(|_| !stream.is_restoring);
+        let Some(map) = map else { return };
         let subject = entry.envelope.address.subject.as_bytes();
         if let Some(to) = map.map(subject, any_number(now)) {
             let before = stream.index.last_of(subject).unwrap_or(0);

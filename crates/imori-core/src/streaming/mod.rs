@@ -15,6 +15,7 @@ mod expire;
 mod remove;
 mod records;
 mod restore;
+mod archive;
 #[cfg(test)]
 mod tests;
 

@@ -75,18 +75,26 @@ impl Queue {
 }
 
 fn state_record(queue: DurableQueueId, consumer: &StreamConsumer) -> NewRecord {
-    let pending =
-        consumer.pending.iter().map(|(sequence, pending)| (*sequence, pending.number, pending.deliveries));
-    let state = ConsumerState {
-        name: consumer.name.clone(),
-        created: consumer.created,
-        configuration: consumer.settings.configuration.clone(),
-        next: consumer.next,
-        delivered: consumer.delivered,
-        floor: consumer.floor,
-        pending: pending.collect(),
-        first_ones: consumer.first_ones.iter().copied().collect(),
-        done: consumer.done.iter().copied().collect(),
-    };
-    StreamRecord::Consumer(queue, Box::new(state)).record()
+    StreamRecord::Consumer(queue, Box::new(ConsumerState::of(consumer))).record()
+}
+
+impl ConsumerState {
+    /// The state of a consumer now.
+    pub(crate) fn of(consumer: &StreamConsumer) -> ConsumerState {
+        let pending = consumer
+            .pending
+            .iter()
+            .map(|(sequence, pending)| (*sequence, pending.number, pending.deliveries));
+        ConsumerState {
+            name: consumer.name.clone(),
+            created: consumer.created,
+            configuration: consumer.settings.configuration.clone(),
+            next: consumer.next,
+            delivered: consumer.delivered,
+            floor: consumer.floor,
+            pending: pending.collect(),
+            first_ones: consumer.first_ones.iter().copied().collect(),
+            done: consumer.done.iter().copied().collect(),
+        }
+    }
 }

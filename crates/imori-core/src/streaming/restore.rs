@@ -130,7 +130,7 @@ impl Queue {
         }
     }
 
-    fn restore_consumer(
+    pub(super) fn restore_consumer(
         &mut self,
         state: ConsumerState,
         lsn: Lsn,

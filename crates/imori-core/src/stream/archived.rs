@@ -1,0 +1,24 @@
+//! The messages and consumers of a stream that come back from an archive.
+
+use bytes::Bytes;
+
+use crate::message::Properties;
+use crate::name::Name;
+use crate::time::Time;
+
+/// A message that is put back into a stream with the number and the time that it had.
+#[derive(Debug, Clone)]
+pub struct ArchivedMessage {
+    /// The sequence number.
+    pub sequence: u64,
+    /// When the stream stored it.
+    pub time: Time,
+    /// The subject.
+    pub subject: Name,
+    /// The properties.
+    pub properties: Properties,
+    /// The header text, in the form that the properties name.
+    pub text: Box<[u8]>,
+    /// The body.
+    pub body: Bytes,
+}
