@@ -14,6 +14,7 @@ mod protocol_error;
 pub mod delivery;
 pub mod settings;
 mod header_block;
+pub mod archive;
 pub mod jetstream;
 pub mod address;
 pub mod transform;
