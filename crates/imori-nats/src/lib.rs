@@ -24,6 +24,7 @@ pub mod codec;
 pub mod limits;
 
 pub use api::{
-    DeclaredStream, Details, NatsStreams, config_of, config_of_consumer, consumer_info, stream_info,
+    ArchiveForms, AuditClient, DeclaredStream, Details, NatsStreams, TransferAction, TransferFields,
+    config_of, config_of_consumer, consumer_info, stream_info,
 };
 pub use header_block::{FORMS, SOLE_ORIGINS, header_reader, reader_of_form};

@@ -29,7 +29,7 @@ use imori_core::queue::Queue;
 use imori_core::quota::QuotaReached;
 use imori_core::record::{Appended, NewRecord};
 use imori_core::route::{Router, Table};
-use imori_core::stream::{LateAnswer, StreamForms};
+use imori_core::stream::{LateAnswer, StreamForms, StreamTransfer};
 use imori_core::time::Time;
 use imori_core::topology::Topology;
 use imori_core::world::Access;
@@ -497,6 +497,10 @@ impl World for Cell {
 
     fn stream_forms(&self) -> &'static dyn StreamForms {
         stream_forms()
+    }
+
+    fn transfer_stream(&self, transfer: StreamTransfer) -> bool {
+        self.shared.transfers.get().is_some_and(|transfers| transfers.try_send(transfer).is_ok())
     }
 
     fn count_stream_request(&self, vhost: VhostId, is_error: bool) {

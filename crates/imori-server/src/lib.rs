@@ -3,6 +3,7 @@
 mod server;
 mod operator;
 mod reload;
+mod transfers;
 mod start;
 pub mod http;
 pub mod broker;
@@ -63,3 +64,4 @@ pub use store::{
     Checkpointer, Job, PageHost, PageNews, PageRequest, Purpose, Room, StoreError, discard_pages, do_job,
     manifest_mark, page_facts, page_request, read_journal, write_drafts,
 };
+pub use transfers::{StreamRestore, StreamSnapshot, TransferError};

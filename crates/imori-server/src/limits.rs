@@ -406,3 +406,36 @@ pub(crate) const HAPPENINGS_KEPT: usize = 4_096;
 
 /// Bytes of a new password, so that hashing stays cheap. More: the change is refused.
 pub(crate) const PASSWORD_BYTES_MAX: usize = 1024;
+
+/// Snapshots and restores of streams that run at once. A further one waits, and [`TRANSFERS_WAITING_MAX`] wait.
+pub(crate) const TRANSFERS_MAX: usize = 8;
+
+/// Snapshots and restores of streams that wait. A further one is refused.
+pub(crate) const TRANSFERS_WAITING_MAX: usize = 16;
+
+/// Messages of a stream that a snapshot reads at once.
+pub(crate) const SNAPSHOT_PEEK_LEN: usize = 256;
+
+/// Interval at which a snapshot waits for a page of a stream.
+pub(crate) const SNAPSHOT_PAGE_LOOK_EVERY: Duration = Duration::from_millis(20);
+
+/// Number of those intervals before the snapshot is given up.
+pub(crate) const SNAPSHOT_PAGE_LOOKS_MAX: usize = 250;
+
+/// Time for the reader of a snapshot to subscribe, as in nats-server. Longer: the snapshot is given up.
+pub(crate) const SNAPSHOT_READER_PATIENCE: Duration = Duration::from_secs(2);
+
+/// Time for the reader of a snapshot to answer a piece, as in nats-server. Longer: the snapshot is given up.
+pub(crate) const SNAPSHOT_ANSWER_PATIENCE: Duration = Duration::from_secs(5);
+
+/// Time between two pieces of a restore, as in nats-server. Longer: the restore is given up.
+pub(crate) const RESTORE_PIECE_PATIENCE: Duration = Duration::from_secs(5);
+
+/// Bytes of messages that a restore stores at once.
+pub(crate) const RESTORE_BATCH_BYTES: usize = 256 * 1024;
+
+/// Bytes of all consumers' states in an archive, which wait for its end. More: the archive is refused.
+pub(crate) const RESTORE_CONSUMERS_BYTES_MAX: usize = 64 * 1024 * 1024;
+
+/// Bytes of a message in an archive, headers and body; the journal may refuse smaller ones. More: the archive is refused.
+pub(crate) const RESTORE_MESSAGE_BYTES_MAX: usize = 64 * 1024 * 1024;

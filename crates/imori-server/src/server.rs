@@ -25,7 +25,7 @@ use crate::config::Config;
 use crate::http::{self, HttpService};
 use crate::internal::{InternalClients, start_responders};
 use crate::jwt::Issuer;
-use crate::limits::{AUTOMATION_CONNECTIONS_MAX, HTTP_CONNECTIONS_MAX, HTTP_LIFE_MAX};
+use crate::limits::{AUTOMATION_CONNECTIONS_MAX, HTTP_CONNECTIONS_MAX, HTTP_LIFE_MAX, TRANSFERS_WAITING_MAX};
 use crate::login::Authenticator;
 use crate::operator::Signals;
 use crate::reload::{Bound, HttpServices, Listening, Reloader, bind_all, take_over};
@@ -37,6 +37,7 @@ use crate::start::prepare::{Begun, Prepared, prepare};
 use crate::start::start_error::StartError;
 use crate::thread;
 use crate::tls::{TlsAcceptor, TlsFiles};
+use crate::transfers::serve as serve_transfers;
 use crate::watch::{SpaceWatch, keep_watch};
 
 /// A running broker.
@@ -190,6 +191,10 @@ impl Server {
             .map_err(StartError::Thread)?;
         self.http = Some(thread);
         let broker = Broker::new(Arc::clone(&self.shared), requests, http.clone());
+        let (transfers, requests) = mpsc::channel(TRANSFERS_WAITING_MAX);
+        // Set only here.
+        let _ = self.shared.transfers.set(transfers);
+        http.spawn(serve_transfers(broker.clone(), requests));
         let Services { admin, monitor, automation, gateway, definitions } = services(&broker);
         if let Some(gateway) = &gateway {
             // Set only here.

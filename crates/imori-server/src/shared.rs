@@ -17,6 +17,7 @@ use imori_core::queue::Queue;
 use imori_core::quota::QuotaReached;
 use imori_core::room::{Reserve, Room, RoomState};
 use imori_core::route::{Table, TableLimits};
+use imori_core::stream::StreamTransfer;
 use imori_core::time::Time;
 use imori_core::topology::Topology;
 use imori_core::turn::StartTls;
@@ -277,6 +278,8 @@ pub(crate) struct Shared {
     pub(crate) finishing: watch::Sender<usize>,
     /// Why the broker had to end, if it had to.
     pub(crate) fault: Mutex<Option<ServeError>>,
+    /// Transfers of streams that clients ask for; set at the start.
+    pub(crate) transfers: OnceLock<mpsc::Sender<StreamTransfer>>,
     /// The service of the gateway's listeners; set at the start.
     pub(crate) gateway: OnceLock<Arc<dyn TakeConnections>>,
 }

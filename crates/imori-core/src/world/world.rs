@@ -15,7 +15,7 @@ use crate::queue::Queue;
 use crate::record::{Appended, NewRecord};
 use crate::room::Room;
 use crate::route::{Router, Table};
-use crate::stream::{LateAnswer, NoStreamForms, StreamForms};
+use crate::stream::{LateAnswer, NoStreamForms, StreamForms, StreamTransfer};
 use crate::time::Time;
 use crate::topology::Topology;
 
@@ -128,6 +128,11 @@ pub trait World: Access {
     /// The protocol that gives the messages of streams their form.
     fn stream_forms(&self) -> &'static dyn StreamForms {
         &NoStreamForms
+    }
+
+    /// Begins to copy a whole stream; `false` if that is impossible, or if too many transfers are running.
+    fn transfer_stream(&self, _transfer: StreamTransfer) -> bool {
+        false
     }
 
     /// Counts an answer to a client's request to the API of streams.

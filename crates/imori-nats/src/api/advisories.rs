@@ -143,6 +143,66 @@ impl StreamAction {
     }
 }
 
+/// A step of a snapshot or a restore.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TransferAction {
+    /// A snapshot was begun.
+    SnapshotCreated,
+    /// A snapshot was sent, or failed.
+    SnapshotCompleted,
+    /// A restore was begun.
+    RestoreCreated,
+    /// A restore has ended, or failed.
+    RestoreCompleted,
+}
+
+/// The fields of an advisory about a snapshot or a restore.
+#[derive(Debug, Clone, Default, Serialize)]
+pub struct TransferFields<'a> {
+    /// The stream.
+    pub stream: &'a str,
+    /// The user of the client.
+    pub client: AuditClient<'a>,
+    /// When it began, of one that has ended.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub start: Option<Timestamp>,
+    /// When it ended.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub end: Option<Timestamp>,
+    /// Bytes that a restore has taken.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bytes: Option<u64>,
+    /// Why it failed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+}
+
+impl TransferAction {
+    /// The subject of the advisory.
+    #[must_use]
+    pub fn subject(self, stream: &str) -> Vec<u8> {
+        let verb = match self {
+            Self::SnapshotCreated => "SNAPSHOT_CREATE",
+            Self::SnapshotCompleted => "SNAPSHOT_COMPLETE",
+            Self::RestoreCreated => "RESTORE_CREATE",
+            Self::RestoreCompleted => "RESTORE_COMPLETE",
+        };
+        format!("$JS.EVENT.ADVISORY.STREAM.{verb}.{stream}").into_bytes()
+    }
+
+    /// The body of the advisory.
+    #[must_use]
+    pub fn body(self, fields: &TransferFields<'_>, id: [u8; 16], now: Time) -> Vec<u8> {
+        let kind = match self {
+            Self::SnapshotCreated => "snapshot_create",
+            Self::SnapshotCompleted => "snapshot_complete",
+            Self::RestoreCreated => "restore_create",
+            Self::RestoreCompleted => "restore_complete",
+        };
+        encode(&format!("advisory.v1.{kind}"), id, now, fields)
+    }
+}
+
 /// The subject to which requests of the API are reported.
 pub(super) const AUDIT_SUBJECT: &[u8] = b"$JS.EVENT.ADVISORY.API";
 
@@ -158,15 +218,19 @@ pub(super) struct Audit<'a> {
 }
 
 /// The client of a request.
-#[derive(Debug, Serialize)]
-pub(super) struct AuditClient<'a> {
-    pub(super) user: &'a str,
+#[derive(Debug, Clone, Default, Serialize)]
+pub struct AuditClient<'a> {
+    /// The user.
+    pub user: &'a str,
+    /// The name that the client gave.
     #[serde(skip_serializing_if = "str::is_empty")]
-    pub(super) name: &'a str,
+    pub name: &'a str,
+    /// The language of its library.
     #[serde(skip_serializing_if = "str::is_empty")]
-    pub(super) lang: &'a str,
+    pub lang: &'a str,
+    /// The version of its library.
     #[serde(skip_serializing_if = "str::is_empty")]
-    pub(super) ver: &'a str,
+    pub ver: &'a str,
 }
 
 impl Audit<'_> {

@@ -10,7 +10,7 @@ use imori_core::stream::StreamForm;
 use imori_core::time::Time;
 use imori_core::world::World;
 
-use super::advisories::{AUDIT_SUBJECT, Audit, AuditClient, StreamAction};
+use super::advisories::{AUDIT_SUBJECT, Audit, AuditClient, StreamAction, TransferAction, TransferFields};
 use crate::client::Client;
 use crate::header_block::{HEADERS, PLAIN};
 use crate::jetstream::error::ApiError;
@@ -84,6 +84,15 @@ impl<W: World> Call<'_, W> {
     /// Tells what happened to a stream.
     pub(super) fn tell(&self, action: StreamAction, stream: &str) {
         self.announce(&action.subject(stream), |id, now| action.body(stream, id, now));
+    }
+
+    /// Tells that a snapshot or a restore has begun with this answer.
+    pub(super) fn tell_transfer(&self, action: TransferAction, stream: &str, answer: &[u8]) {
+        let user = self.client.identity.user.to_string();
+        let client = AuditClient { user: &user, ..AuditClient::default() };
+        let fields = TransferFields { stream, client, ..TransferFields::default() };
+        self.announce(&action.subject(stream), |id, now| action.body(&fields, id, now));
+        self.audit(answer);
     }
 
     fn announce(&self, subject: &[u8], body: impl FnOnce([u8; 16], Time) -> Vec<u8>) {

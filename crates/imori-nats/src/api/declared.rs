@@ -42,6 +42,45 @@ impl DeclaredStream {
         Ok(DeclaredStream { config: supported(config, others)? })
     }
 
+    /// Reads a configuration that was checked before.
+    ///
+    /// # Errors
+    /// As [`DeclaredStream::read`].
+    pub fn checked(configuration: &[u8]) -> Result<DeclaredStream, ApiError> {
+        Ok(DeclaredStream { config: decode(configuration, UnknownNames::Ignored)? })
+    }
+
+    /// Checks the configuration of a consumer that an archive of the stream has, and that has this name; `others` are
+    /// those before it. Returns its configuration as JSON.
+    ///
+    /// # Errors
+    /// JetStream's error for the first contradiction.
+    pub fn archived_consumer(
+        &self,
+        name: &str,
+        config: &ConsumerConfig,
+        others: &[ConsumerConfig],
+    ) -> Result<(ConsumerConfig, Vec<u8>), ApiError> {
+        let (account, server) = (AccountLimits::default(), ServerLimits::default());
+        let context =
+            ConsumerContext { stream: &self.config, account: &account, server: &server, is_pedantic: false };
+        let mut config = ConsumerConfig { name: name.to_owned(), ..config.clone() }.check(&context)?;
+        let level = config.required_level();
+        set_required_level(&mut config.metadata, level);
+        let json = to_json(&config);
+        if json.len() > CONFIGURATION_BYTES_MAX {
+            return Err(ApiError::consumer_metadata_length(CONFIGURATION_BYTES_MAX));
+        }
+        if others.iter().any(|other| other.name == config.name) {
+            return Err(ApiError::CONSUMER_ALREADY_EXISTS);
+        }
+        if self.config.retention == Retention::WorkQueue {
+            clash(&config, others)?;
+        }
+        consumer_settings(&config)?;
+        Ok((config, json))
+    }
+
     /// The configuration.
     #[must_use]
     pub fn config(&self) -> &StreamConfig {

@@ -47,7 +47,7 @@ impl NatsStreams {
     }
 
     /// A message with a reply subject, a header block and a body.
-    fn message(&self, reply: &[u8], block: &[u8], body: Option<Vec<u8>>) -> StreamForm {
+    pub(super) fn message(&self, reply: &[u8], block: &[u8], body: Option<Vec<u8>>) -> StreamForm {
         let mut properties =
             Properties::new(self.origins.origin(if block.is_empty() { PLAIN } else { HEADERS }));
         if let Some(span) = Span::new(0, reply.len()) {
@@ -118,7 +118,7 @@ impl NatsStreams {
     }
 
     /// The header block of a stored message; empty if it has no headers.
-    fn block(&self, view: &MessageView<'_>, readers: HeaderReaders) -> Vec<u8> {
+    pub(super) fn block(&self, view: &MessageView<'_>, readers: HeaderReaders) -> Vec<u8> {
         match self.origins.form(view.properties.origin) {
             Some(PLAIN) => Vec::new(),
             Some(HEADERS) => stored_block(view).to_vec(),
@@ -129,7 +129,7 @@ impl NatsStreams {
     }
 
     /// The body, if another protocol has stored it encoded.
-    fn body(&self, view: &MessageView<'_>, readers: HeaderReaders) -> Option<Vec<u8>> {
+    pub(super) fn body(&self, view: &MessageView<'_>, readers: HeaderReaders) -> Option<Vec<u8>> {
         if self.origins.form(view.properties.origin).is_some() {
             return None;
         }

@@ -6,17 +6,21 @@
 mod request;
 mod declared;
 mod streams;
+mod transfers;
 mod consumers;
 mod messages;
 mod acks;
 mod call;
 mod info;
 mod publish;
+mod archived;
 mod forms;
 mod asks;
 mod advisories;
 mod settings;
 
+pub use advisories::{AuditClient, TransferAction, TransferFields};
+pub use archived::ArchiveForms;
 pub use declared::DeclaredStream;
 pub use forms::NatsStreams;
 pub use info::{Details, config_of, config_of_consumer, consumer_info, stream_info};

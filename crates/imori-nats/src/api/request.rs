@@ -10,7 +10,7 @@ use imori_core::world::{StreamRequests, World};
 
 use super::call::{Call, Failure};
 use super::info::{Details, stream_info};
-use super::{acks, consumers, messages, streams};
+use super::{acks, consumers, messages, streams, transfers};
 use crate::address::address;
 use crate::client::Client;
 use crate::codec::operation::Publish;
@@ -113,12 +113,8 @@ impl<W: World> Call<'_, W> {
                 StreamVerb::MessageDelete => messages::delete(self, stream)?,
                 StreamVerb::ConsumerNames => consumers::names(self, stream)?,
                 StreamVerb::ConsumerList => consumers::list(self, stream)?,
-                StreamVerb::Snapshot => {
-                    return Err(ApiError::stream_snapshot("snapshots are not supported").into());
-                }
-                StreamVerb::Restore => {
-                    return Err(ApiError::stream_restore("snapshots are not supported").into());
-                }
+                StreamVerb::Snapshot => transfers::snapshot(self, stream)?,
+                StreamVerb::Restore => transfers::restore(self, stream)?,
                 StreamVerb::PeerRemove
                 | StreamVerb::PeerEvacuate
                 | StreamVerb::CancelMove

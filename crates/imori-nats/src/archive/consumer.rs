@@ -91,6 +91,15 @@ impl ArchivedConsumer {
         }
     }
 
+    /// Bytes that it takes in memory, about.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        let pending = self.state.pending.as_ref().map_or(0, BTreeMap::len);
+        let again = self.state.redelivered.as_ref().map_or(0, BTreeMap::len);
+        let rest = self.imori.as_ref().map_or(0, |rest| rest.first_ones.len() + rest.acked.len());
+        size_of::<ArchivedConsumer>() + 40 * pending + 24 * again + 8 * rest
+    }
+
     /// The state of a consumer of this name and configuration that is restored at the time `now`.
     #[must_use]
     pub fn state(&self, name: &str, configuration: &[u8], now: Time) -> ConsumerState {

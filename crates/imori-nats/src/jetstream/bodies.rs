@@ -46,7 +46,8 @@ pub fn none(body: &[u8]) -> Result<(), ApiError> {
     if is_empty(body) { Ok(()) } else { Err(ApiError::NOT_EMPTY_REQUEST) }
 }
 
-fn is_empty(body: &[u8]) -> bool {
+/// Whether a request has no body.
+pub fn is_empty(body: &[u8]) -> bool {
     body.is_empty()
         || parse(body).is_ok_and(|value| value.is_some_and(|value| value == serde_json::json!({})))
 }

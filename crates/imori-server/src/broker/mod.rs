@@ -17,6 +17,7 @@ mod operator_request;
 pub use broker::{Broker, Finishing};
 pub use connections::OpenConnection;
 pub use figures::{CellFigures, MemoryFigures};
+pub(crate) use on_cell::on_cell;
 pub use operator_request::{OperatorRequest, ReloadAnswer, Reloaded};
 pub use store_figures::{CommitFigures, JournalFigures, StoreFacts};
 pub use usage::Usage;

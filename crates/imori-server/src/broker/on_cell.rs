@@ -6,7 +6,7 @@ use crate::cell::Cell;
 use crate::shared::{Arrival, Shared};
 
 /// Runs a job on a cell, in a turn of its own; `None` if the broker has stopped.
-pub(super) async fn on_cell<R: Send + 'static>(
+pub(crate) async fn on_cell<R: Send + 'static>(
     shared: &Shared,
     cell: u16,
     job: impl FnOnce(&Cell) -> R + Send + 'static,

@@ -142,6 +142,7 @@ pub(crate) fn prepare(config: &Config, cells: usize, begun: Begun) -> Result<Pre
         phase: watch::Sender::new(Phase::Serving),
         finishing: watch::Sender::new(0),
         fault: Mutex::new(None),
+        transfers: OnceLock::new(),
         gateway: OnceLock::new(),
     };
     Ok(Prepared { shared, opened, awakenings })

@@ -1,0 +1,142 @@
+//! Sends the archive of a stream to a subject, in pieces that the client answers.
+//!
+//! The dialogue is that of nats-server: each whole piece has a reply subject, and no more than a window of pieces is
+//! unanswered. The last piece has none; an empty message follows it, whose status says how it went.
+
+use std::collections::VecDeque;
+
+use imori_core::name::Name;
+use imori_nats::{ArchiveForms, TransferAction};
+use tokio::time::{sleep, timeout};
+
+use super::error::TransferError;
+use super::line::Line;
+use super::snapshot::StreamSnapshot;
+use crate::internal::Subscription;
+use crate::limits::{SNAPSHOT_ANSWER_PATIENCE, SNAPSHOT_READER_PATIENCE};
+
+/// What a client of a snapshot wants.
+pub(super) struct Wanted {
+    pub(super) reply: Option<Name>,
+    /// The answer if the snapshot begins.
+    pub(super) answer: Vec<u8>,
+    pub(super) deliver_subject: Name,
+    pub(super) piece_bytes: usize,
+    pub(super) pieces_max: usize,
+    pub(super) has_consumers: bool,
+}
+
+/// Sends the archive of a stream.
+pub(super) async fn send_snapshot(line: Line, wanted: Wanted) {
+    let begun = async {
+        let client = line.broker.connect_operator(line.identity.clone(), line.vhost).await?;
+        let snapshot =
+            StreamSnapshot::begin(&line.broker, client, line.vhost, &line.stream, wanted.has_consumers)
+                .await?;
+        let token = line.token().await.ok_or(TransferError::Gone)?;
+        let acks = format!("$JS.SNAPSHOT.ACK.{}.{token}", line.stream);
+        let answers = line.receive(&format!("{acks}.>")).await?;
+        Ok::<_, TransferError>((snapshot, acks, answers))
+    };
+    let (snapshot, acks, answers) = match begun.await {
+        Ok(begun) => begun,
+        Err(error) => {
+            let refused = ArchiveForms::snapshot_refused(&error.to_string());
+            return line.answer(wanted.reply.as_ref(), refused).await;
+        }
+    };
+    line.answer(wanted.reply.as_ref(), wanted.answer.clone()).await;
+    let mut sender = Sender { line, wanted, acks, answers, sent: 0, unanswered: 0 };
+    let outcome = sender.send_all(snapshot).await;
+    let status = match &outcome {
+        // As in nats-server, whose clients take an empty message for the end.
+        Ok(()) if sender.sent == 0 => String::new(),
+        Ok(()) => String::from("NATS/1.0 204\r\n\r\n"),
+        Err(TransferError::Stalled(_)) if sender.unanswered == 0 => {
+            String::from("NATS/1.0 408 No Interest\r\n\r\n")
+        }
+        Err(TransferError::Stalled(_)) => String::from("NATS/1.0 408 No Flow Response\r\n\r\n"),
+        Err(error) => format!("NATS/1.0 500 {error}\r\n\r\n"),
+    };
+    let Sender { line, wanted, .. } = sender;
+    // The client may be gone.
+    let _ = line.send(&wanted.deliver_subject, b"", status.as_bytes(), Vec::new()).await;
+    let error = outcome.err().map(|error| error.to_string());
+    line.tell(TransferAction::SnapshotCompleted, None, error).await;
+}
+
+struct Sender {
+    line: Line,
+    wanted: Wanted,
+    acks: String,
+    answers: Subscription,
+    /// Whole pieces that were sent, and those of them without an answer.
+    sent: u64,
+    unanswered: usize,
+}
+
+impl Sender {
+    async fn send_all(&mut self, mut snapshot: StreamSnapshot) -> Result<(), TransferError> {
+        let mut waiting: VecDeque<u8> = VecDeque::new();
+        while let Some(more) = snapshot.read().await? {
+            waiting.extend(more);
+            while waiting.len() >= self.wanted.piece_bytes {
+                let piece: Vec<u8> = waiting.drain(..self.wanted.piece_bytes).collect();
+                self.await_room().await?;
+                self.sent += 1;
+                self.unanswered += 1;
+                let reply = format!("{}.{}.{}", self.acks, piece.len(), self.sent);
+                self.send(reply.as_bytes(), piece).await?;
+            }
+        }
+        if !waiting.is_empty() {
+            self.await_room().await?;
+            self.send(b"", waiting.into()).await?;
+        }
+        Ok(())
+    }
+
+    async fn send(&mut self, reply: &[u8], piece: Vec<u8>) -> Result<(), TransferError> {
+        let is_first = self.sent <= 1;
+        let mut copy = is_first.then(|| piece.clone());
+        let subject = &self.wanted.deliver_subject;
+        let mut receivers = self.line.send(subject, reply, b"", piece).await;
+        // A reader may subscribe a moment later.
+        let mut left = SNAPSHOT_READER_PATIENCE;
+        while receivers == Some(0)
+            && let Some(again) = copy.clone()
+        {
+            if left.is_zero() {
+                copy = None;
+                continue;
+            }
+            let pause = left.min(std::time::Duration::from_millis(100));
+            sleep(pause).await;
+            left -= pause;
+            receivers = self.line.send(subject, reply, b"", again).await;
+        }
+        match receivers {
+            None => Err(TransferError::Gone),
+            Some(0) => {
+                self.unanswered = 0;
+                Err(TransferError::Stalled("no interest"))
+            }
+            Some(_) => Ok(()),
+        }
+    }
+
+    /// Waits until another piece may be unanswered.
+    async fn await_room(&mut self) -> Result<(), TransferError> {
+        while let Ok(Some(_)) = self.answers.try_recv() {
+            self.unanswered = self.unanswered.saturating_sub(1);
+        }
+        while self.unanswered >= self.wanted.pieces_max {
+            match timeout(SNAPSHOT_ANSWER_PATIENCE, self.answers.recv()).await {
+                Ok(Ok(_)) => self.unanswered -= 1,
+                Ok(Err(_)) => return Err(TransferError::Gone),
+                Err(_) => return Err(TransferError::Stalled("no flow response")),
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,133 @@
+//! Writes the archive of a stream, page by page.
+
+use imori_core::entries::Entry;
+use imori_core::id::{QueueId, VhostId};
+use imori_core::index::Filter;
+use imori_core::internal::{Done, StreamVerb, Verb};
+use imori_core::name::Name;
+use imori_core::queue::PeekPart;
+use imori_nats::archive::ArchiveWriter;
+use imori_nats::{ArchiveForms, Details, stream_info};
+use tokio::task::spawn_blocking;
+use tokio::time::sleep;
+
+use super::error::TransferError;
+use crate::broker::Broker;
+use crate::internal::InternalClient;
+use crate::limits::{SNAPSHOT_PAGE_LOOK_EVERY, SNAPSHOT_PAGE_LOOKS_MAX, SNAPSHOT_PEEK_LEN};
+use crate::protocol_numbers::{NATS, header_reader};
+
+/// The archive of a stream as it was when this began; messages that leave the stream meanwhile may be missing.
+#[derive(Debug)]
+pub struct StreamSnapshot {
+    broker: Broker,
+    client: InternalClient,
+    stream: Name,
+    writer: ArchiveWriter,
+    /// The next sequence number to look at, and the last one.
+    next: u64,
+    last: u64,
+    is_ended: bool,
+}
+
+static FORMS: ArchiveForms = ArchiveForms::new(NATS.origins);
+
+impl StreamSnapshot {
+    /// Begins the archive of a stream; `client` has the right to read it.
+    ///
+    /// # Errors
+    /// [`TransferError`].
+    pub async fn begin(
+        broker: &Broker,
+        client: InternalClient,
+        vhost: VhostId,
+        stream: &Name,
+        has_consumers: bool,
+    ) -> Result<StreamSnapshot, TransferError> {
+        // The right to read is checked before anything is told.
+        peek(&client, stream, u64::MAX, 1).await?;
+        let id = broker.table().queue(vhost, stream.as_bytes()).ok_or(TransferError::Gone)?;
+        let now = broker.now();
+        let found = broker.with_queue(id, |queue| {
+            let state = queue.is_stream().then(|| stream_info(queue, Details::default(), now).state)?;
+            let consumers = if has_consumers { queue.consumer_states() } else { Vec::new() };
+            Some((state, consumers))
+        });
+        let (state, consumers) = found.flatten().ok_or(TransferError::Gone)?;
+        let writer = ArchiveWriter::new(&state, &consumers, now);
+        let (next, last) = (state.first_seq.max(1), state.last_seq);
+        let (broker, stream) = (broker.clone(), stream.clone());
+        Ok(StreamSnapshot { broker, client, stream, writer, next, last, is_ended: false })
+    }
+
+    /// The next piece of the archive; `None` at its end.
+    ///
+    /// # Errors
+    /// [`TransferError`].
+    pub async fn read(&mut self) -> Result<Option<Vec<u8>>, TransferError> {
+        while self.writer.is_empty() && !self.is_ended {
+            if self.next > self.last {
+                self.writer.end();
+                self.is_ended = true;
+            } else {
+                self.write_more().await?;
+            }
+        }
+        Ok(Some(self.writer.take()).filter(|piece| !piece.is_empty()))
+    }
+
+    async fn write_more(&mut self) -> Result<(), TransferError> {
+        for _ in 0..SNAPSHOT_PAGE_LOOKS_MAX {
+            let (id, found) = peek(&self.client, &self.stream, self.next, SNAPSHOT_PEEK_LEN).await?;
+            let mut is_whole = !found.is_being_written;
+            let is_end = found.parts.is_empty() && is_whole;
+            let before = self.next;
+            for part in found.parts {
+                let entries = match part {
+                    PeekPart::Entries(entries) => Some(entries),
+                    PeekPart::Page(page) => {
+                        let broker = self.broker.clone();
+                        spawn_blocking(move || broker.read_page(id, &page)).await.ok().flatten()
+                    }
+                };
+                let Some(entries) = entries else {
+                    is_whole = false;
+                    break;
+                };
+                self.write(&entries);
+            }
+            if is_end {
+                self.next = self.last + 1;
+            }
+            if is_end || self.next > before && is_whole || self.next > before {
+                return Ok(());
+            }
+            // The page is being written, or was read into memory meanwhile.
+            sleep(SNAPSHOT_PAGE_LOOK_EVERY).await;
+        }
+        Err(TransferError::Unreadable)
+    }
+
+    fn write(&mut self, entries: &[Entry]) {
+        for entry in entries {
+            let sequence = entry.envelope().sequence;
+            if (self.next..=self.last).contains(&sequence) {
+                FORMS.write(&mut self.writer, &self.stream, entry, header_reader);
+            }
+            self.next = self.next.max(sequence + 1);
+        }
+    }
+}
+
+async fn peek(
+    client: &InternalClient,
+    stream: &Name,
+    from: u64,
+    count: usize,
+) -> Result<(QueueId, imori_core::queue::Peek), TransferError> {
+    let verb = StreamVerb::Peek { from, filter: Filter::all(), count };
+    match client.done(Verb::Stream { stream: stream.clone(), verb }).await? {
+        Done::Peeked(id, found) => Ok((id, found)),
+        _ => Err(TransferError::Gone),
+    }
+}
