@@ -4,6 +4,7 @@ mod services;
 mod admin;
 mod v1;
 mod requests;
+mod archives;
 mod operations;
 mod objects;
 mod monitor;

@@ -68,3 +68,10 @@ pub(crate) const EVENTS_LIFE_MAX: Duration = Duration::from_secs(50);
 
 /// Longest silence of an event stream; a write shows whether its reader is gone.
 pub(crate) const EVENTS_QUIET_MAX: Duration = Duration::from_secs(5);
+
+/// Streams that are restored from archives at once. A further one is refused.
+pub(crate) const RESTORES_MAX: usize = 8;
+
+/// Time between two pieces of an archive. Longer: the restore is given up, and the part of the stream that came is
+/// deleted.
+pub(crate) const RESTORE_QUIET_MAX: Duration = Duration::from_secs(30);

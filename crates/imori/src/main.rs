@@ -12,6 +12,7 @@ mod log;
 mod log_writer;
 mod notify;
 mod arguments;
+mod archive_files;
 mod output;
 
 use std::process::ExitCode;

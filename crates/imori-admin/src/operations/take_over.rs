@@ -137,7 +137,7 @@ async fn declare_streams(
 }
 
 /// The configurations of the streams in a vhost, and by stream those of its consumers.
-async fn stream_configs(
+pub(crate) async fn stream_configs(
     broker: &Broker,
     vhost: VhostId,
 ) -> (Vec<StreamConfig>, BTreeMap<String, Vec<ConsumerConfig>>) {

@@ -6,6 +6,7 @@ use std::thread::available_parallelism;
 use imori_core::time::Time;
 use imori_server::broker::Broker;
 
+use crate::archives::Restores;
 use crate::metrics::{Metrics, node_name};
 
 /// A broker and the facts about it that the admin listener shows.
@@ -16,6 +17,8 @@ pub(crate) struct AdminState {
     pub(crate) cores: usize,
     pub(crate) started: Time,
     pub(crate) metrics: Arc<Metrics>,
+    /// The streams that are being restored.
+    pub(crate) restores: Restores,
 }
 
 impl AdminState {
@@ -26,6 +29,7 @@ impl AdminState {
             cores: available_parallelism().map_or(1, usize::from),
             started: broker.now(),
             metrics,
+            restores: Restores::default(),
         }
     }
 }

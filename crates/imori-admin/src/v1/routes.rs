@@ -76,6 +76,8 @@ fn table() -> Vec<(Action, Right, Described)> {
         (Manage, Vhost, routes!(streams::show)),
         (Manage, Configure, routes!(streams::delete)),
         (Manage, Read, routes!(streams::purge)),
+        (Manage, Read, routes!(streams::archive)),
+        (Manage, Configure, routes!(streams::restore)),
         (Manage, Read, routes!(streams::messages)),
         (Manage, Read, routes!(streams::message)),
         (Manage, Read, routes!(streams::delete_message)),

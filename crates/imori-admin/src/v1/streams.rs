@@ -1,5 +1,8 @@
 //! `/v1/streams`: lists and shows streams with their consumers, reads and deletes messages, purges and deletes streams.
 
+use axum::body::Body;
+use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE};
+use axum::response::{IntoResponse as _, Response};
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use imori_core::id::QueueId;
@@ -13,7 +16,8 @@ use utoipa::{IntoParams, ToSchema};
 
 use super::problem::Problem;
 use super::queues::{Dropped, DryRunQuery};
-use super::request::{Answered, Names, Page, PageQuery, Params, page};
+use super::request::{Answered, Input, Names, Page, PageQuery, Params, page};
+use crate::archives::{Piece, back_up};
 use crate::limits::ADMIN_MESSAGES_MAX;
 use crate::milliseconds::{millis, since_epoch};
 use crate::objects::operation_error::OperationError;
@@ -331,6 +335,73 @@ pub(super) async fn purge(
 
 fn dropped(dry_run: bool, messages: u64) -> Answer<Dropped> {
     Answer::of(Dropped { dry_run, messages: usize::try_from(messages).unwrap_or(usize::MAX) })
+}
+
+/// Selects the parts of an archive.
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ArchiveQuery {
+    /// Leave out the consumers.
+    #[serde(default)]
+    no_consumers: bool,
+}
+
+/// The archive of a stream, with its messages and consumers, as nats-server 2.15 reads and writes it. The configuration
+/// is not in it. An answer that breaks off is no archive.
+#[utoipa::path(
+    get, path = "/v1/streams/{vhost}/{name}/archive", tag = "streams",
+    params(("vhost" = String, Path), ("name" = String, Path), ArchiveQuery),
+    responses((status = 200, content_type = "application/octet-stream", body = Vec<u8>)),
+)]
+pub(super) async fn archive(
+    operator: Operator,
+    Names((_vhost, name)): Names<(String, String)>,
+    Params(ArchiveQuery { no_consumers }): Params<ArchiveQuery>,
+) -> Result<Response, Problem> {
+    let backup = back_up(&operator.in_vhost()?, &name, !no_consumers).await?;
+    let head = [(CONTENT_TYPE, "application/octet-stream"), (CACHE_CONTROL, "no-store")];
+    Ok((head, Body::new(backup)).into_response())
+}
+
+/// A piece of the archive of a stream.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ArchivePiece {
+    /// The configuration of the stream in the words of JetStream; with the first piece alone.
+    #[serde(default)]
+    configuration: Option<Map<String, Value>>,
+    /// The number of bytes of the archive before this piece.
+    offset: u64,
+    /// Bytes of the archive in base64.
+    bytes: String,
+    /// This is the last piece.
+    #[serde(default)]
+    last: bool,
+}
+
+/// Makes a stream of an archive, which comes in pieces, one request after the other; answers 201 to the last one. Until
+/// then the stream takes no message. After a refusal, or half a minute without a piece, what came is deleted.
+#[utoipa::path(
+    post, path = "/v1/streams/{vhost}/{name}/restore", tag = "streams",
+    params(("vhost" = String, Path), ("name" = String, Path)),
+    request_body = ArchivePiece,
+    responses(
+        (status = 201, description = "the stream is restored"),
+        (status = 204, description = "the piece is taken"),
+    ),
+)]
+pub(super) async fn restore(
+    operator: Operator,
+    Names((_vhost, name)): Names<(String, String)>,
+    Input(piece): Input<ArchivePiece>,
+) -> Result<Answer, Problem> {
+    let bytes = BASE64_STANDARD.decode(&piece.bytes);
+    let bytes = bytes.map_err(|error| Problem::bad(format!("`bytes` is not in base64: {error}")))?;
+    let configuration = piece.configuration.map(|fields| Value::Object(fields).to_string().into_bytes());
+    let taken = Piece { configuration, offset: piece.offset, bytes, is_last: piece.last };
+    operator.state.restores.take(&operator.in_vhost()?, &name, taken).await?;
+    Ok(Answer::put(piece.last))
 }
 
 /// A message of a stream.

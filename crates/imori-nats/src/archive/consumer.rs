@@ -8,6 +8,7 @@ use imori_core::stream::Position;
 use imori_core::time::Time;
 use serde::{Deserialize, Serialize};
 
+use super::entry::NUMBER_MAX;
 use crate::jetstream::consumer_config::ConsumerConfig;
 
 /// A consumer with its configuration and state.
@@ -100,19 +101,19 @@ impl ArchivedConsumer {
         size_of::<ArchivedConsumer>() + 40 * pending + 24 * again + 8 * rest
     }
 
-    /// The state of a consumer of this name and configuration that is restored at the time `now`.
+    /// The state of a consumer of this name and configuration that is restored at the time `now`, of a stream whose last
+    /// message is `last`. Places behind that message are taken for that message, as in nats-server.
     #[must_use]
-    pub fn state(&self, name: &str, configuration: &[u8], now: Time) -> ConsumerState {
+    pub fn state(&self, name: &str, configuration: &[u8], (last, now): (u64, Time)) -> ConsumerState {
         let State { delivered, ack_floor, pending, redelivered } = &self.state;
         let deliveries = |sequence: &u64| {
-            redelivered
-                .as_ref()
-                .and_then(|again| again.get(sequence))
-                .map_or(1, |again| again.saturating_add(1))
+            let again = redelivered.as_ref().and_then(|again| again.get(sequence));
+            again.map_or(1, |again| (*again).min(NUMBER_MAX) + 1)
         };
         let pending = pending.iter().flatten();
-        let pending =
-            pending.map(|(sequence, delivered)| (*sequence, delivered.sequence, deliveries(sequence)));
+        let pending = pending.map(|(sequence, delivered)| {
+            (*sequence, delivered.sequence.min(NUMBER_MAX), deliveries(sequence))
+        });
         let rest = self.imori.clone().unwrap_or_else(|| Rest {
             created: now.0,
             next: delivered.stream_seq.saturating_add(1),
@@ -120,11 +121,11 @@ impl ArchivedConsumer {
         });
         ConsumerState {
             name: Name::from(name),
-            created: Time(rest.created),
+            created: Time(rest.created.min(now.0)),
             configuration: configuration.into(),
-            next: rest.next,
-            delivered: delivered.position(),
-            floor: ack_floor.position(),
+            next: rest.next.clamp(1, last + 1),
+            delivered: delivered.position(last),
+            floor: ack_floor.position(last),
             pending: pending.collect(),
             first_ones: rest.first_ones,
             done: rest.acked,
@@ -137,8 +138,8 @@ impl Place {
         Place { consumer_seq: position.consumer, stream_seq: position.stream }
     }
 
-    fn position(self) -> Position {
-        Position { consumer: self.consumer_seq, stream: self.stream_seq }
+    fn position(self, last: u64) -> Position {
+        Position { consumer: self.consumer_seq.min(NUMBER_MAX), stream: self.stream_seq.min(last) }
     }
 }
 
@@ -161,7 +162,7 @@ mod tests {
         };
         let json = serde_json::to_vec(&ArchivedConsumer::new(&state, Time(1_000))).unwrap();
         let read: ArchivedConsumer = serde_json::from_slice(&json).unwrap();
-        assert_eq!(read.state("counter", &state.configuration, Time(2_000)), state);
+        assert_eq!(read.state("counter", &state.configuration, (20, Time(2_000))), state);
     }
 
     #[test]
@@ -171,8 +172,10 @@ mod tests {
             "pending":{"2":{"Sequence":2,"Timestamp":1790000000000000000},"4":{"Sequence":3,"Timestamp":1}},
             "redelivered":{"2":1}}}"#;
         let read: ArchivedConsumer = serde_json::from_slice(json).unwrap();
-        let state = read.state("D", b"{}", Time(5));
+        let state = read.state("D", b"{}", (9, Time(5)));
         assert_eq!(state.pending, [(2, 2, 2), (4, 3, 1)]);
         assert_eq!((state.next, state.created), (5, Time(5)));
+        let bounded = read.state("D", b"{}", (3, Time(5)));
+        assert_eq!((bounded.next, bounded.delivered.stream), (4, 3));
     }
 }

@@ -6,6 +6,9 @@ use super::error::ArchiveError;
 /// The begin of all entries.
 pub(super) const MAGIC: &[u8] = b"NATSARC1";
 
+/// The highest sequence number, and number of a delivery: there is always a next one. Higher: the archive is refused.
+pub(super) const NUMBER_MAX: u64 = 1 << 62;
+
 /// Bytes of a name, which is a subject, or a consumer behind a folder. More: the archive is refused.
 const NAME_BYTES_MAX: u64 = 4096;
 

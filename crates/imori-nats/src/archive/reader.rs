@@ -11,7 +11,7 @@ use imori_core::time::Time;
 use serde::de::DeserializeOwned;
 
 use super::consumer::ArchivedConsumer;
-use super::entry::{EntryHead, MAGIC};
+use super::entry::{EntryHead, MAGIC, NUMBER_MAX};
 use super::error::ArchiveError;
 use super::frames::FrameReader;
 use crate::jetstream::stream_info::StreamState;
@@ -176,7 +176,7 @@ impl ArchiveReader {
             }
             Expected::Messages if head.sequence == 0 && !head.is_end() => Err(ArchiveError::NoSequence),
             Expected::Messages if head.sequence != 0 => {
-                if head.sequence <= self.last_sequence {
+                if head.sequence <= self.last_sequence || head.sequence > NUMBER_MAX {
                     return Err(ArchiveError::Order(head.sequence));
                 }
                 if head.bytes() > self.message_bytes_max || head.header_bytes > BLOCK_BYTES_MAX {
@@ -234,8 +234,7 @@ fn check_state(state: &StreamState) -> Result<(), ArchiveError> {
         _ if first_seq > last_seq => first_seq - 1 == last_seq && messages == 0,
         _ => messages <= (last_seq - first_seq).saturating_add(1),
     };
-    // Numbers above have no successor.
-    match is_sound && last_seq < u64::MAX - 1 {
+    match is_sound && last_seq <= NUMBER_MAX {
         true => Ok(()),
         false => {
             let what = "invalid stream state: inconsistent message count or sequence range";

@@ -145,7 +145,7 @@ impl StreamRestore {
                 TransferError::Configuration(format!("failed to add consumer {name:?}: {error}"))
             })?;
             configs.push(config);
-            consumers.push(consumer.state(&name, &json, now));
+            consumers.push(consumer.state(&name, &json, (self.state.last_seq, now)));
         }
         let (next, subjects) = (self.state.last_seq + 1, self.declared.subjects());
         self.run(StreamVerb::EndRestore { next, consumers, subjects }).await?;

@@ -124,6 +124,22 @@ impl Admin {
         Ok(BufReader::new(answer.into_body().into_reader()).lines())
     }
 
+    /// Writes what is at a path to `out`, however long that takes; returns the number of bytes.
+    pub(crate) fn download(&self, path: &str, what: &str, out: &mut impl io::Write) -> anyhow::Result<u64> {
+        let mut request = Request::builder().method(Method::GET).uri(format!("{}{path}", self.base));
+        if let Some(login) = &self.login {
+            request = request.header("authorization", login);
+        }
+        let request = self.agent.configure_request(request.body(String::new())?).timeout_global(None).build();
+        let mut answer = self.run(request)?;
+        if !answer.status().is_success() {
+            let text = answer.body_mut().read_to_string()?;
+            bail!("{}", self.refusal(answer.status().as_u16(), &text, what));
+        }
+        let copied = io::copy(&mut answer.into_body().into_reader(), out);
+        copied.with_context(|| format!("{what} did not come whole"))
+    }
+
     /// The text at a path; `what` names the object in an error.
     pub(crate) fn get_text(&self, path: &str, what: &str) -> anyhow::Result<String> {
         self.ask(Method::GET, path, what, None, None)

@@ -1,7 +1,10 @@
 //! `imori stream`: the streams of a broker, with their consumers and messages.
 
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use anyhow::bail;
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use clap::{Args, Subcommand};
@@ -11,12 +14,16 @@ use time::OffsetDateTime;
 
 use super::admin::segment;
 use super::listing::{Asked, print_table, text};
+use crate::archive_files::{self, NewBackup};
 use crate::output::print_line;
 
 /// Enough pages for all streams of any broker.
 const PAGES_MAX: usize = 10_000;
 
-/// Show streams with their consumers, read and delete their messages, purge and delete them.
+/// Bytes of an archive in one request.
+const PIECE_BYTES: u64 = 1024 * 1024;
+
+/// Show streams with their consumers, read and delete their messages, purge and delete them, back them up and restore them.
 #[derive(Debug, Args)]
 pub(crate) struct Stream {
     #[command(subcommand)]
@@ -67,6 +74,28 @@ enum StreamCommand {
         /// Only report how many messages would be dropped.
         #[arg(long)]
         dry_run: bool,
+    },
+    /// Write the messages and consumers of a stream into a new file or a folder.
+    ///
+    /// `nats stream restore` reads such a folder, and so does a nats-server from 2.15 on.
+    Backup {
+        #[command(flatten)]
+        stream: Named,
+        /// A new file, or a folder: one that exists, or whose name ends with `/`.
+        to: PathBuf,
+        /// Leave out the consumers.
+        #[arg(long)]
+        no_consumers: bool,
+    },
+    /// Make a stream of a backup, by this command or by `nats stream backup`.
+    Restore {
+        #[command(flatten)]
+        asked: Asked,
+        /// The vhost of the stream.
+        #[arg(long, value_name = "NAME", default_value = "/")]
+        vhost: String,
+        /// The file or the folder of the backup.
+        from: PathBuf,
     },
     /// Delete a stream with its messages and consumers, or one message of it.
     Rm {
@@ -159,6 +188,8 @@ impl Stream {
                 let dropped = stream.asked.admin()?.post(&path, &stream.what(), &json!({}))?;
                 stream.print_dropped(&dropped)
             }
+            StreamCommand::Backup { stream, to, no_consumers } => back_up(&stream, &to, no_consumers),
+            StreamCommand::Restore { asked, vhost, from } => restore(asked, vhost, &from),
             StreamCommand::Rm { stream, message: Some(sequence), .. } => {
                 let path = format!("{}/messages/{sequence}", stream.path());
                 let what = format!("message `{sequence}` in {}", stream.what());
@@ -174,6 +205,64 @@ impl Stream {
                 stream.asked.admin()?.delete(&stream.path(), &stream.what(), None)?;
                 print_line(&format!("{} is deleted", stream.what()))
             }
+        }
+    }
+}
+
+/// Writes a backup of a stream.
+fn back_up(stream: &Named, to: &Path, no_consumers: bool) -> anyhow::Result<()> {
+    let admin = stream.asked.admin()?;
+    let shown = admin.get(&stream.path(), &stream.what())?;
+    let facts = json!({ "config": shown["configuration"], "state": state(&shown["state"]) });
+    let mut backup = NewBackup::create(to, &facts)?;
+    let path = format!("{}/archive?no_consumers={no_consumers}", stream.path());
+    let bytes = admin.download(&path, &stream.what(), &mut backup)?;
+    backup.keep()?;
+    let bytes = size(&json!(bytes));
+    print_line(&format!("{} is in `{}`, {bytes}", stream.what(), to.display()))
+}
+
+/// The state of a stream in the words of JetStream.
+fn state(shown: &Value) -> Value {
+    let at = |time: &Value| match time.as_u64() {
+        Some(_) => moment(time).replacen(' ', "T", 1).replace(" UTC", "Z"),
+        None => String::from("0001-01-01T00:00:00Z"),
+    };
+    json!({
+        "messages": shown["messages"],
+        "bytes": shown["bytes"],
+        "first_seq": shown["first_sequence"],
+        "first_ts": at(&shown["first_at"]),
+        "last_seq": shown["last_sequence"],
+        "last_ts": at(&shown["last_at"]),
+        "num_subjects": shown["subjects"],
+        "num_deleted": shown["deleted"],
+        "consumer_count": shown["consumers"],
+    })
+}
+
+/// Makes a stream of a backup.
+fn restore(asked: Asked, vhost: String, from: &Path) -> anyhow::Result<()> {
+    let (mut facts, mut archive) = archive_files::open(from)?;
+    let configuration = facts["config"].take();
+    let Some(name) = configuration["name"].as_str().map(str::to_owned) else {
+        bail!("`{}` does not name its stream", from.display());
+    };
+    let stream = Named { asked, vhost, name };
+    let (admin, path) = (stream.asked.admin()?, format!("{}/restore", stream.path()));
+    let (mut offset, mut configuration) = (0, Some(configuration));
+    loop {
+        let mut bytes = Vec::new();
+        archive.by_ref().take(PIECE_BYTES).read_to_end(&mut bytes)?;
+        let is_last = bytes.is_empty();
+        let mut piece = json!({ "offset": offset, "bytes": BASE64_STANDARD.encode(&bytes), "last": is_last });
+        if let Some(configuration) = configuration.take() {
+            piece["configuration"] = configuration;
+        }
+        admin.post(&path, &stream.what(), &piece)?;
+        offset += bytes.len() as u64;
+        if is_last {
+            return print_line(&format!("{} is restored", stream.what()));
         }
     }
 }

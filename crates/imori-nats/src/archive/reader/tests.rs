@@ -52,7 +52,7 @@ fn an_archive_in_pieces_gives_what_was_written() {
             panic!("{items:?}");
         };
         assert_eq!((state.first_seq, state.last_seq, state.consumer_count), (3, 9, 1));
-        assert_eq!(read.state(name, &consumer().configuration, Time(0)), consumer());
+        assert_eq!(read.state(name, &consumer().configuration, (9, Time(9))), consumer());
         let first = MessageEntry {
             sequence: 3,
             time: Time(10),
@@ -104,6 +104,7 @@ fn entries_that_are_no_archive_are_refused() {
         (MAGIC, &[("state.json", 0, 0, b"{\"first_seq\":9,\"last_seq\":2}")], invalid),
         (MAGIC, &[state, ("a", 0, 0, b"")], "expected message sequence"),
         (MAGIC, &[state, ("a", 5, 0, b""), ("a", 5, 0, b"")], "message sequence 5 out of order"),
+        (MAGIC, &[state, ("a", u64::MAX, 0, b"")], "message sequence 18446744073709551615 out of order"),
         (MAGIC, &[state, ("a b", 5, 0, b"")], "failed to parse message sequence 5"),
         (MAGIC, &[state, ("", 5, 0, b"")], "failed to parse message sequence 5"),
         (MAGIC, &[state, ("a", 5, 0, &[0; 1001])], "message sequence 5 exceeds maximum payload size"),
