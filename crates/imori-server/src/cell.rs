@@ -29,11 +29,11 @@ use imori_core::queue::Queue;
 use imori_core::quota::QuotaReached;
 use imori_core::record::{Appended, NewRecord};
 use imori_core::route::{Router, Table};
-use imori_core::stream::{LateAnswer, StreamForms, StreamTransfer};
+use imori_core::stream::{LateAnswer, StreamForms};
 use imori_core::time::Time;
 use imori_core::topology::Topology;
 use imori_core::world::Access;
-use imori_core::world::{Change, Counter, Latency, Sent, StreamRequests, World};
+use imori_core::world::{Change, Counter, Latency, Sent, StreamRequests, StreamTransfer, World};
 use tokio::sync::Notify;
 use tracing::{info, warn};
 

@@ -17,10 +17,10 @@ use imori_core::queue::Queue;
 use imori_core::quota::QuotaReached;
 use imori_core::room::{Reserve, Room, RoomState};
 use imori_core::route::{Table, TableLimits};
-use imori_core::stream::StreamTransfer;
 use imori_core::time::Time;
 use imori_core::topology::Topology;
 use imori_core::turn::StartTls;
+use imori_core::world::StreamTransfer;
 use tokio::sync::{Notify, mpsc, watch};
 use tracing::warn;
 

@@ -88,13 +88,12 @@ impl Drop for NewBackup {
 
 /// Opens a backup; returns what it tells of the stream, and its archive.
 pub(crate) fn open(path: &Path) -> anyhow::Result<(Value, Box<dyn Read>)> {
-    let read = |path: &Path| {
-        File::open(path).with_context(|| format!("`{}` cannot be read", path.display()))
-    };
+    let read = |path: &Path| File::open(path).with_context(|| format!("`{}` cannot be read", path.display()));
     let wrong = || format!("`{}` is no backup of a stream", path.display());
     if path.is_dir() {
         let facts = serde_json::from_reader(BufReader::new(read(&path.join(FACTS))?)).with_context(wrong)?;
-        let archive = [ARCHIVE, OLD_ARCHIVE].into_iter().map(|name| path.join(name)).find(|path| path.is_file());
+        let archive =
+            [ARCHIVE, OLD_ARCHIVE].into_iter().map(|name| path.join(name)).find(|path| path.is_file());
         let Some(archive) = archive else { bail!("`{}` has no file `{ARCHIVE}`", path.display()) };
         return Ok((facts, Box::new(read(&archive)?)));
     }

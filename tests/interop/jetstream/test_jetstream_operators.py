@@ -433,3 +433,49 @@ def test_verify_lists_streams(tmp_path: Path) -> None:
 def test_a_document_without_streams_has_an_empty_list(imori: Imori) -> None:
     document: dict[str, Any] = read(imori, "/api/definitions")
     assert document["streams"] == []
+
+
+def test_operators_back_streams_up_and_restore_them(imori: Imori, tmp_path: Path) -> None:
+    fill_many(imori)
+
+    async def leave_a_gap(opened: Session) -> None:
+        await opened.js.delete_msg("many", 3)
+        reader = await opened.consumer("counter")
+        for message in await reader.fetch(2, timeout=DEADLINE_S):
+            await message.ack_sync()
+
+    with_session(imori, leave_a_gap, "many")
+    before = read(imori, "/v1/streams/%2F/many")
+    last = read(imori, f"/v1/streams/%2F/many/messages/{MANY}")
+    for place in ("folder/", "file"):
+        path = f"{tmp_path}/{place}"
+        code, said, error = run(imori, "backup", "many", path)
+        assert (code, error) == (0, ""), error
+        assert said.startswith("stream `many` in vhost `/` is in "), said
+        code, _, error = run(imori, "restore", path)
+        assert code != 0
+        assert "there is a stream `many`; delete it first" in error
+        assert run(imori, "rm", "many")[0] == 0
+        assert run(imori, "restore", path) == (0, "stream `many` in vhost `/` is restored\n", "")
+        after = read(imori, "/v1/streams/%2F/many")
+        for part in ("configuration", "limits", "subjects"):
+            assert after[part] == before[part], part
+        assert {**after["state"], "last_at": 0} == {**before["state"], "last_at": 0}
+        (old,), (new,) = before["consumers"], after["consumers"]
+        assert new["pending"] == old["pending"] == MANY - 3
+        assert new["created_at"] == old["created_at"]
+        for position in ("delivered", "ack_floor"):
+            assert {**new[position], "at": 0} == {**old[position], "at": 0}
+        restored = read(imori, f"/v1/streams/%2F/many/messages/{MANY}")
+        for part in ("sequence", "subject", "stored_at", "headers", "body"):
+            assert restored[part] == last[part], part
+    facts = json.loads((tmp_path / "folder/backup.json").read_text())
+    assert (facts["config"]["name"], facts["state"]["last_seq"]) == ("many", MANY)
+    assert (tmp_path / "folder/stream.arc.s2").exists()
+    whole = (tmp_path / "file").read_bytes()
+    (tmp_path / "half").write_bytes(whole[: len(whole) // 2])
+    assert run(imori, "rm", "many")[0] == 0
+    code, _, error = run(imori, "restore", f"{tmp_path}/half")
+    assert code != 0
+    assert "backup was truncated" in error
+    assert send(imori, "GET", "many").status == 404

@@ -16,7 +16,6 @@ mod pull;
 mod get;
 mod settings;
 mod archived;
-mod transfer;
 mod age;
 mod size;
 mod roles;
@@ -43,4 +42,3 @@ pub use settings::{
 pub(crate) use size::{header_bytes, stored_bytes};
 pub use stream::Stream;
 pub(crate) use stream::{Answer, Answered, Outgoing, Republished};
-pub use transfer::{StreamTransfer, TransferDirection};

@@ -3,7 +3,9 @@
 mod world;
 mod access;
 mod reports;
+mod transfer;
 
 pub use access::{Access, Change};
 pub use reports::{Counter, Latency, Sent, StreamRequests};
+pub use transfer::{StreamTransfer, TransferDirection};
 pub use world::World;

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use super::access::Access;
 use super::reports::{Counter, Latency, Sent, StreamRequests};
+use super::transfer::StreamTransfer;
 use crate::authorize::Actor;
 use crate::confirm::{Confirm, Level};
 use crate::id::{ConnectionId, QueueId, VhostId};
@@ -15,7 +16,7 @@ use crate::queue::Queue;
 use crate::record::{Appended, NewRecord};
 use crate::room::Room;
 use crate::route::{Router, Table};
-use crate::stream::{LateAnswer, NoStreamForms, StreamForms, StreamTransfer};
+use crate::stream::{LateAnswer, NoStreamForms, StreamForms};
 use crate::time::Time;
 use crate::topology::Topology;
 

@@ -5,15 +5,15 @@
 
 mod request;
 mod declared;
-mod streams;
 mod transfers;
+mod streams;
 mod consumers;
 mod messages;
 mod acks;
 mod call;
+mod archived;
 mod info;
 mod publish;
-mod archived;
 mod forms;
 mod asks;
 mod advisories;

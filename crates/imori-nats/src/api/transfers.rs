@@ -3,8 +3,7 @@
 use imori_core::authorize::{Action, Object};
 use imori_core::error::BrokerError;
 use imori_core::name::Name;
-use imori_core::stream::{StreamTransfer, TransferDirection};
-use imori_core::world::World;
+use imori_core::world::{StreamTransfer, TransferDirection, World};
 
 use super::advisories::TransferAction;
 use super::call::{Call, Failure};

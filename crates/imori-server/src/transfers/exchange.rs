@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use imori_core::stream::{StreamTransfer, TransferDirection};
+use imori_core::world::{StreamTransfer, TransferDirection};
 use tokio::sync::{Semaphore, mpsc};
 
 use super::incoming::{Offered, take_restore};

@@ -47,9 +47,8 @@ impl StreamRestore {
     ) -> Result<StreamRestore, TransferError> {
         let stream = Name::from(declared.config().name.as_str());
         let verb = StreamVerb::BeginRestore { settings: Box::new(declared.settings()) };
-        match client.done(Verb::Stream { stream: stream.clone(), verb }).await? {
-            Done::Existed => return Err(TransferError::Exists),
-            _ => {}
+        if let Done::Existed = client.done(Verb::Stream { stream: stream.clone(), verb }).await? {
+            return Err(TransferError::Exists);
         }
         Ok(StreamRestore {
             broker: broker.clone(),

@@ -79,8 +79,7 @@ impl StreamSnapshot {
     async fn write_more(&mut self) -> Result<(), TransferError> {
         for _ in 0..SNAPSHOT_PAGE_LOOKS_MAX {
             let (id, found) = peek(&self.client, &self.stream, self.next, SNAPSHOT_PEEK_LEN).await?;
-            let mut is_whole = !found.is_being_written;
-            let is_end = found.parts.is_empty() && is_whole;
+            let is_end = found.parts.is_empty() && !found.is_being_written;
             let before = self.next;
             for part in found.parts {
                 let entries = match part {
@@ -90,16 +89,13 @@ impl StreamSnapshot {
                         spawn_blocking(move || broker.read_page(id, &page)).await.ok().flatten()
                     }
                 };
-                let Some(entries) = entries else {
-                    is_whole = false;
-                    break;
-                };
+                let Some(entries) = entries else { break };
                 self.write(&entries);
             }
             if is_end {
                 self.next = self.last + 1;
             }
-            if is_end || self.next > before && is_whole || self.next > before {
+            if is_end || self.next > before {
                 return Ok(());
             }
             // The page is being written, or was read into memory meanwhile.
