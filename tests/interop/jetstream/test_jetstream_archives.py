@@ -40,9 +40,9 @@ async def fill(run: Session) -> None:
     assert second.metadata.sequence.stream == 6
 
 
-async def contents(run: Session) -> list[tuple[int, str | None, bytes | None, object, int]]:
+async def contents(run: Session) -> list[object]:
     """Returns sequence, subject, body, headers and time in microseconds of every message."""
-    found = []
+    found: list[object] = []
     state = await run.state()
     for sequence in range(1, state.last_seq + 1):
         body = {"seq": sequence}
