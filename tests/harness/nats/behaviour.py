@@ -22,11 +22,21 @@ class NatsBehaviour:
     # kill makes it deliver the message again. Imori answers when the acknowledgement is safe.
     answered_acks_survive_kills: bool
 
+    # Scenarios of `test_jetstream_schemas.py` about features that the broker lacks. Imori has no
+    # mirrors, sources and snapshots, and no advisories of dropped batches and paused consumers.
+    lacks: frozenset[str]
+
 
 IMORI = NatsBehaviour(
-    explains_wrong_arguments=True, may_deviate=True, answered_acks_survive_kills=True
+    explains_wrong_arguments=True,
+    may_deviate=True,
+    answered_acks_survive_kills=True,
+    lacks=frozenset({"copies", "snapshots", "abandoned_batch", "pause_events"}),
 )
 
 NATS_SERVER = NatsBehaviour(
-    explains_wrong_arguments=False, may_deviate=False, answered_acks_survive_kills=False
+    explains_wrong_arguments=False,
+    may_deviate=False,
+    answered_acks_survive_kills=False,
+    lacks=frozenset(),
 )

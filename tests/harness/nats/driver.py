@@ -49,3 +49,12 @@ JETSTREAM_GO = Driver(
     source=FOLDER / "go/jetstream/main.go",
     scenario=r'^\t"(\w+)":',
 )
+
+# The program that checks answers and advisories against the schemas of jsm.go.
+SCHEMAS = Driver(
+    client="jsm.go/schemas",
+    command=(str(BUILT / "driver-schemas"),),
+    needs=(BUILT / "driver-schemas",),
+    source=FOLDER / "go/schemas/main.go",
+    scenario=r'^\t"(\w+)":',
+)

@@ -8,7 +8,7 @@ mkdir -p "$built"
 
 if command -v go >/dev/null; then
     (cd go && go build -o "$built/driver-go" . && go build -o "$built/" tool &&
-        go build -o "$built/driver-jetstream" ./jetstream)
+        go build -o "$built/driver-jetstream" ./jetstream && go build -o "$built/driver-schemas" ./schemas)
     (cd ../go && go build -o "$built/stomp-go" .)
 fi
 if command -v cargo >/dev/null; then
