@@ -50,6 +50,15 @@ JETSTREAM_GO = Driver(
     scenario=r'^\t"(\w+)":',
 )
 
+# The program that uses streams by nats.js.
+JETSTREAM_JS = Driver(
+    client="nats.js/jetstream",
+    command=(shutil.which("node") or "node", str(FOLDER / "js/jetstream.mjs")),
+    needs=(Path(shutil.which("node") or "/node"), FOLDER / "js/node_modules/@nats-io/obj"),
+    source=FOLDER / "js/jetstream.mjs",
+    scenario=r"^  async (\w+)\(",
+)
+
 # The program that checks answers and advisories against the schemas of jsm.go.
 SCHEMAS = Driver(
     client="jsm.go/schemas",
