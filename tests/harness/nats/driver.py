@@ -59,6 +59,15 @@ JETSTREAM_JS = Driver(
     scenario=r"^  async (\w+)\(",
 )
 
+# The program that uses streams by NATS's Java client.
+JETSTREAM_JAVA = Driver(
+    client="jnats",
+    command=("java", "-cp", f"{BUILT}/java:{BUILT}/java/*", "JetStreamDriver"),
+    needs=(Path(shutil.which("java") or "/java"), BUILT / "java/JetStreamDriver.class"),
+    source=FOLDER / "java/JetStreamDriver.java",
+    scenario=r'scenarios\.put\("(\w+)"',
+)
+
 # The program that checks answers and advisories against the schemas of jsm.go.
 SCHEMAS = Driver(
     client="jsm.go/schemas",

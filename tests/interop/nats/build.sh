@@ -15,3 +15,12 @@ if command -v cargo >/dev/null; then
     cargo build -q --locked --manifest-path rust/Cargo.toml --target-dir "$built/target"
     ln -sf target/debug/driver-rust "$built/driver-rust"
 fi
+if command -v mvn >/dev/null && command -v javac >/dev/null; then
+    wanted=$(cat java/pom.xml java/JetStreamDriver.java | sha256sum)
+    if [ "$(cat "$built/java.sha256" 2>/dev/null)" != "$wanted" ]; then
+        rm -rf "$built/java"
+        mvn -q -B -f java/pom.xml dependency:copy-dependencies -DoutputDirectory="$built/java"
+        javac -d "$built/java" -cp "$built/java/*" java/JetStreamDriver.java
+        echo "$wanted" >"$built/java.sha256"
+    fi
+fi
