@@ -37,7 +37,7 @@ pub use outgoing::announce;
 pub(crate) use outgoing::publish_outgoing;
 pub(crate) use own::append_archived;
 pub(crate) use record::{
-    group_bytes, is_scarce, message_record, record_annotations, record_counts, record_effects,
+    group_bytes, is_scarce, message_record, record_annotations, record_effects, record_in_order,
 };
 pub use report::PublishReport;
 pub(crate) use report::Reports;
@@ -47,5 +47,5 @@ pub(crate) use resolve::{
     resolve_all, resolve_own,
 };
 pub(crate) use send::{check_bytes, send};
-pub(crate) use stream::Readers;
 pub use stream::answer;
+pub(crate) use stream::{Readers, end_stream};
