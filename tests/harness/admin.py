@@ -64,7 +64,7 @@ def ask(
         request.add_header(name, value)
     try:
         with urllib.request.urlopen(request, timeout=DEADLINE_S) as answer:
-            return Answer(answer.status, answer.headers, answer.read().decode())
+            return Answer(answer.status, answer.headers, answer.read().decode(errors="replace"))
     except urllib.error.HTTPError as error:
         with error:
             return Answer(error.code, error.headers, error.read().decode())

@@ -95,6 +95,11 @@ BODIES = {
     },
     "/v1/bindings/{vhost}": BINDING,
     "/v1/bindings/{vhost}/unbind": BINDING,
+    "/v1/streams/{vhost}/{name}/restore": {
+        "configuration": {"name": "stream"},
+        "offset": 0,
+        "bytes": "",
+    },
     "/v1/queues/{vhost}/{name}/move": {"exchange": "amq.topic"},
 }
 

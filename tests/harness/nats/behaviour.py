@@ -23,9 +23,8 @@ class NatsBehaviour:
     answered_acks_survive_kills: bool
 
     # Scenarios of `test_jetstream_schemas.py` and `test_jetstream_js.py` that the broker fails.
-    # Imori has no mirrors, sources and snapshots, and no advisories of dropped batches and paused
-    # consumers. Its version is one for which nats.js offers no reset of a consumer, and it delivers
-    # a message again in spite of several `+WPI`.
+    # Imori has no mirrors and sources, and no advisories of dropped batches and paused consumers.
+    # Its advisories of snapshots do not have the state of the stream.
     lacks: frozenset[str]
 
 
@@ -33,16 +32,7 @@ IMORI = NatsBehaviour(
     explains_wrong_arguments=True,
     may_deviate=True,
     answered_acks_survive_kills=True,
-    lacks=frozenset(
-        {
-            "copies",
-            "snapshots",
-            "abandoned_batch",
-            "pause_events",
-            "consumer_reset",
-            "working_extends_the_wait",
-        }
-    ),
+    lacks=frozenset({"copies", "snapshots", "abandoned_batch", "pause_events"}),
 )
 
 NATS_SERVER = NatsBehaviour(

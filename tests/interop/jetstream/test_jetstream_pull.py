@@ -154,7 +154,7 @@ async def test_work_in_progress_delays_the_next_attempt(run: Session) -> None:
     await filled(run, 1)
     consumer = await run.consumer(ack_wait=1.0)
     message = await take(consumer)
-    for _ in range(3):
+    for _ in range(5):
         assert await nothing(consumer)
         assert await nothing(consumer)
         await message.in_progress()

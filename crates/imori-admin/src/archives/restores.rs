@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use imori_core::authorize::Identity;
+use imori_core::authorize::{Action, Identity, Object, authorize};
 use imori_core::id::VhostId;
 use imori_nats::DeclaredStream;
 use imori_server::StreamRestore;
@@ -83,6 +83,10 @@ impl Restores {
         name: &str,
         configuration: &[u8],
     ) -> Result<Running, OperationError> {
+        // Who may not create it does not learn either whether it is there.
+        let may_create =
+            authorize(&operator.identity, Action::Create, operator.vhost, Object::Queue(name.as_bytes()));
+        may_create.map_err(|refusal| OperationError::NotPermitted(refusal.to_string()))?;
         if self.with(|restores| restores.len()) >= RESTORES_MAX {
             let text = "too many streams are being restored; try again later";
             return Err(OperationError::Unavailable(String::from(text)));

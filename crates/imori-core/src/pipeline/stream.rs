@@ -5,7 +5,6 @@ use std::slice;
 use super::batch::Batch;
 use super::live::{live_receivers, send_live};
 use super::offer::offer;
-use super::outgoing::publish_outgoing;
 use super::own::publish_own;
 use super::report::{PublishReport, Reports};
 use super::resolve::{resolve, resolve_own};
@@ -48,15 +47,6 @@ pub(crate) fn send_from_stream<W: World>(
         offer(world, id, reader, delivery, &mut SharedHeaders::for_receivers(1))
     };
     queue.deliver_from_stream(now, &mut offer);
-}
-
-/// Tells the readers of a stream that is deleted. No lock may be held.
-pub(crate) fn end_stream<W: World>(world: &W, queue: &mut Queue) {
-    if queue.is_stream() {
-        let vhost = queue.vhost();
-        queue.end_stream_consumers(&mut Readers::of(world, vhost), world.now());
-        publish_outgoing(world, vhost, queue.take_outgoing());
-    }
 }
 
 /// The readers of the subjects of a vhost.

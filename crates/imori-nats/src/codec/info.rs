@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 /// The version of nats-server to report; clients infer from it which features they may use.
-pub const NATS_VERSION: &str = "2.11.0";
+pub const NATS_VERSION: &str = "2.15.0";
 
 /// The contents of INFO.
 #[derive(Debug, Default, Clone, PartialEq, Eq, Serialize, Deserialize)]

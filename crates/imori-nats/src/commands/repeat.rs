@@ -7,6 +7,7 @@ use imori_core::message::{Address, BODY_SHARED_MIN, Properties};
 use imori_core::outbound::INBOX_PREFIX;
 
 use crate::address::{QUEUE_PREFIX, address, has_empty_token, is_literal};
+use crate::api::API_PREFIX;
 use crate::client::Client;
 use crate::codec::operation::Publish;
 use crate::header_block::PLAIN;
@@ -33,9 +34,11 @@ pub(crate) fn note(repeat: &mut Repeat, client: &Client, publish: &Publish<'_>, 
 fn read(client: &Client, publish: &Publish<'_>, line: &[u8]) -> Option<RepeatedHead> {
     let (exchange, subject) = address(publish.subject);
     // A pedantic client gets an error for each wrong subject, a subject with an empty token
-    // reaches no subscription, and an inbox has no route to remember.
+    // reaches no subscription, an inbox has no route to remember, and requests of JetStream are not
+    // published.
     let is_told = client.options.pedantic && !is_literal(publish.subject);
-    if is_told || has_empty_token(publish.subject) || subject.starts_with(INBOX_PREFIX) {
+    let is_request = publish.subject.starts_with(API_PREFIX);
+    if is_told || is_request || has_empty_token(publish.subject) || subject.starts_with(INBOX_PREFIX) {
         return None;
     }
     // A missing queue has to be reported to the client.
