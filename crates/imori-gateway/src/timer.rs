@@ -182,8 +182,9 @@ mod tests {
                     order.borrow_mut().push(ms);
                 }
             };
-            tokio::join!(sleep(6), sleep(2), sleep(4), sleep(0), sleep(3));
-            assert_eq!(*order.borrow(), [0, 2, 3, 4, 6]);
+            // Sleeps that are over at once end in the order of this line.
+            tokio::join!(sleep(400), sleep(100), sleep(300), sleep(0), sleep(200));
+            assert_eq!(*order.borrow(), [0, 100, 200, 300, 400]);
             assert!(timer.0.sleeps.lock().wakers.is_empty());
         });
     }
