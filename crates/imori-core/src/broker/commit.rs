@@ -14,7 +14,7 @@ use crate::message::AddressView;
 use crate::outbound::{SharedHeaders, Wake};
 use crate::pipeline::{
     Batch, LockedPlan, LockedQueues, Move, PublishReport, Reports, check_bytes, group_bytes, is_scarce,
-    live_receivers, publish_dead_letters, record_effects, record_in_order, reply, send_live,
+    live_receivers, publish_dead_letters, record_counts, record_effects, reply, send_live,
 };
 use crate::queue::{Arrival, Effects};
 use crate::record::{
@@ -64,7 +64,7 @@ pub fn commit<W: World>(world: &W, actor: &Actor<'_>, steps: &[Step]) -> Result<
         applied.settle(world, actor, &mut queues, steps, &mut moves, now);
         let lsns = applied.record(world, &mut records, &plans);
         applied.enqueue(&mut queues, &publishes, &plans, &lsns, now);
-        record_in_order(world, &mut applied.effects);
+        record_counts(world, &mut applied.effects);
         Ok(())
     })?;
 

@@ -18,7 +18,7 @@ use crate::name::Name;
 use crate::outbound::SharedHeaders;
 use crate::pipeline::{
     Batch, LockedQueues, PublishReport, Reports, authorize_publish, group_bytes, is_inbox, live_receivers,
-    message_record, record_effects, record_in_order, resolve_own, send_live,
+    message_record, record_counts, record_effects, resolve_own, send_live,
 };
 use crate::queue::{Arrival, Effects};
 use crate::record::{settle_records, settles_bytes_max};
@@ -154,7 +154,7 @@ impl Relocation<'_> {
                     let arrival = Arrival { address: &address, deaths: self.deaths, lsn, now };
                     queue.enqueue(&publication, &arrival, &mut effects);
                 }
-                record_in_order(world, &mut effects);
+                record_counts(world, &mut effects);
                 Ok(Some(lsn))
             })
             .map(|lsn: Option<Lsn>| lsn.map(|lsn| (lsn, effects)))

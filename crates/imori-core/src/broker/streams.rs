@@ -159,7 +159,15 @@ pub fn delete_stream<W: World>(
     actor: &Actor<'_>,
     name: &[u8],
 ) -> Result<(usize, Confirm), BrokerError> {
-    let messages = with_stream(world, actor, Action::Delete, name, |queue, _| queue.ready_len())?;
+    let messages = with_stream(world, actor, Action::Delete, name, |queue, effects| {
+        let messages = queue.ready_len();
+        let consumers = queue.stream().into_iter().flat_map(|stream| stream.consumers());
+        let names: Vec<Name> = consumers.map(|consumer| consumer.name().clone()).collect();
+        names.iter().for_each(|name| {
+            remove_consumer(world, queue, name.as_bytes(), effects);
+        });
+        messages
+    })?;
     let deleted = delete_queue_if(world, actor, name, DeleteOptions::default(), |_| ())?;
     Ok((messages, deleted.confirm))
 }

@@ -9,7 +9,7 @@ use crate::error::BrokerError;
 use crate::id::{QueueId, VhostId};
 use crate::name::Name;
 use crate::outbound::InboxAddress;
-use crate::pipeline::{end_stream, give_up, publish_dead_letters, record_effects, unthrottle};
+use crate::pipeline::{give_up, publish_dead_letters, record_effects, unthrottle};
 use crate::queue::{DeadLetter, Durability, Effects, Queue};
 use crate::record::Definition;
 use crate::topology::Topology;
@@ -108,7 +108,6 @@ pub(crate) fn remove_queue<W: World>(
     unthrottle(world, queue.take_askers());
     let deleted = Deleted { queue: id, ready: queue.ready_len(), confirm };
     answer(&deleted);
-    end_stream(world, &mut queue);
     for reader in queue.consumers() {
         world.with_outbound(reader.connection, |outbound| outbound.cancel_reader(reader.id, queue.name()));
     }
@@ -165,7 +164,6 @@ fn delete_if<W: World>(world: &W, id: QueueId, is_due: impl FnOnce(&Queue) -> bo
         give_up(world, id, queue.take_pages());
         unthrottle(world, queue.unthrottle());
         unthrottle(world, queue.take_askers());
-        end_stream(world, &mut queue);
     }
 }
 

@@ -1,6 +1,6 @@
 //! Follow-up work of a queue change: gathered under the queue's lock, performed after its release.
 
-use super::record::record_in_order;
+use super::record::record_counts;
 use super::stream::send_from_stream;
 use crate::confirm::Confirm;
 use crate::entries::GonePage;
@@ -31,7 +31,7 @@ impl FollowUps {
         effects: &mut Effects,
         now: Time,
     ) -> Option<Box<FollowUps>> {
-        if queue.is_at_rest(BYTES_TOLD_STEP) && !effects.may_have_ordered_records() {
+        if queue.is_at_rest(BYTES_TOLD_STEP) && !effects.have_counts() {
             return None;
         }
         Some(FollowUps::gather(world, (id, queue), effects, now))
@@ -47,7 +47,7 @@ impl FollowUps {
         if queue.is_stream() {
             send_from_stream(world, (id, queue), now, effects);
         }
-        record_in_order(world, effects);
+        record_counts(world, effects);
         if let Some(change) = queue.bytes_changed(BYTES_TOLD_STEP) {
             world.bytes_changed(queue.vhost(), change);
         }

@@ -34,10 +34,10 @@ pub(crate) use live::{live_receivers, pass, reply, send_live, send_to_own};
 pub(crate) use locked::{LockedPlan, LockedQueues};
 pub(crate) use offer::offer;
 pub use outgoing::announce;
-pub(crate) use outgoing::{end_stream, publish_outgoing};
+pub(crate) use outgoing::publish_outgoing;
 pub(crate) use own::append_archived;
 pub(crate) use record::{
-    group_bytes, is_scarce, message_record, record_annotations, record_effects, record_in_order,
+    group_bytes, is_scarce, message_record, record_annotations, record_counts, record_effects,
 };
 pub use report::PublishReport;
 pub(crate) use report::Reports;

@@ -7,22 +7,11 @@ use super::live::live_receivers;
 use super::report::{PublishReport, Reports};
 use super::resolve::resolve;
 use super::send::{send, send_to_stores};
-use super::stream::Readers;
 use crate::id::VhostId;
 use crate::message::{MessageView, OriginId, Properties, Publication, TOPIC_EXCHANGE};
 use crate::outbound::SharedHeaders;
-use crate::queue::Queue;
 use crate::stream::{Outgoing, StreamForm};
 use crate::world::World;
-
-/// Tells the readers of a stream that is deleted. No lock may be held.
-pub(crate) fn end_stream<W: World>(world: &W, queue: &mut Queue) {
-    if queue.is_stream() {
-        let vhost = queue.vhost();
-        queue.end_stream_consumers(&mut Readers::of(world, vhost), world.now());
-        publish_outgoing(world, vhost, queue.take_outgoing());
-    }
-}
 
 /// Publishes messages of a stream to the queues and streams of their subjects. No lock may be held.
 #[cold]

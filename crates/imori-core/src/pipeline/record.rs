@@ -73,7 +73,7 @@ pub(crate) fn group_bytes<'a>(records: impl IntoIterator<Item = &'a NewRecord>) 
     records.into_iter().map(|record| record.payload.len() + RECORD_SLACK_BYTES).sum()
 }
 
-/// Records the effects of a queue change, except those of [`record_in_order`], and adds its dead
+/// Records the effects of a queue change, except those of [`record_counts`], and adds its dead
 /// letters to `dead_letters`.
 #[inline]
 pub(crate) fn record_effects<W: World>(world: &W, effects: &mut Effects, dead_letters: &mut Vec<DeadLetter>) {
@@ -84,18 +84,24 @@ pub(crate) fn record_effects<W: World>(world: &W, effects: &mut Effects, dead_le
 
 #[inline(never)]
 fn record_some_effects<W: World>(world: &W, effects: &mut Effects, dead_letters: &mut Vec<DeadLetter>) {
-    debug_assert!(!effects.have_ordered_records(), "they are recorded while their queue is locked");
+    debug_assert!(
+        effects.counted.is_empty() && effects.pending_dead_letters().is_empty(),
+        "they are recorded while their queue is locked"
+    );
     record_settled(world, &effects.settled);
     if let Some(waited) = effects.waited {
         world.observe(Latency::QueueWait, waited);
     }
     let Some(rare) = effects.take_rare() else { return };
-    let RareEffects { dead, purged, removed, died, .. } = *rare;
+    let RareEffects { dead, purged, removed, acked, died, .. } = *rare;
     if !purged.is_empty() {
         world.append(purge_records(&purged));
     }
     if !removed.is_empty() {
         world.append(removed_records(&removed));
+    }
+    for (queue, consumer, sequences) in acked {
+        world.append(vec![StreamRecord::Acked(queue, consumer, ranges_of(sequences)).record()]);
     }
     dead_letters.extend(dead);
     for (reason, times) in DeathReason::ALL.into_iter().zip(died) {
@@ -105,31 +111,27 @@ fn record_some_effects<W: World>(world: &W, effects: &mut Effects, dead_letters:
     }
 }
 
-/// Records delivery counts, and what consumers of streams acknowledged. The caller holds the queue's lock, because
-/// the records must have the order of the events: the later of two counts of one message counts, and an
-/// acknowledgement is no longer valid for a later consumer of the same name.
+/// Records delivery counts. The caller holds the queue's lock, because the later of two records of
+/// one message counts, so the records must have the order of the events.
 #[inline]
-pub(crate) fn record_in_order<W: World>(world: &W, effects: &mut Effects) {
-    if effects.may_have_ordered_records() {
-        record_some_in_order(world, effects);
+pub(crate) fn record_counts<W: World>(world: &W, effects: &mut Effects) {
+    if effects.have_counts() {
+        record_some_counts(world, effects);
     }
 }
 
 #[inline(never)]
-fn record_some_in_order<W: World>(world: &W, effects: &mut Effects) {
+fn record_some_counts<W: World>(world: &W, effects: &mut Effects) {
     let mut counted = std::mem::take(&mut effects.counted);
     // A pending dead letter stays in the queue; its record is a delivery count too.
     counted.append(&mut effects.take_pending_dead_letters());
     if !counted.is_empty() {
         world.append(count_records(&counted));
     }
-    for (queue, consumer, sequences) in effects.take_acked() {
-        world.append(vec![StreamRecord::Acked(queue, consumer, ranges_of(sequences)).record()]);
-    }
 }
 
 /// Records annotations of messages. Their queues must be locked, for the same reason as in
-/// [`record_in_order`]. Skipped when the disk is nearly full: the messages are about to be settled,
+/// [`record_counts`]. Skipped when the disk is nearly full: the messages are about to be settled,
 /// which frees space.
 pub(crate) fn record_annotations<W: World>(world: &W, messages: &[AnnotatedMessage]) {
     if !messages.is_empty() && !is_scarce(world) {

@@ -66,17 +66,10 @@ impl Effects {
         self.settled.is_empty() && self.counted.is_empty() && self.rare.is_none() && self.waited.is_none()
     }
 
-    /// Whether there may be records that must have the order of the events.
+    /// Whether there are delivery counts to record.
     #[inline]
-    pub(crate) fn may_have_ordered_records(&self) -> bool {
+    pub(crate) fn have_counts(&self) -> bool {
         !self.counted.is_empty() || self.rare.is_some()
-    }
-
-    /// Whether there are delivery counts or acknowledgements of streams' messages to record.
-    pub(crate) fn have_ordered_records(&self) -> bool {
-        let rare = self.rare.as_deref();
-        !self.counted.is_empty()
-            || rare.is_some_and(|rare| !rare.pending_dead_letters.is_empty() || !rare.acked.is_empty())
     }
 
     /// The rare effects, created on first use.
@@ -107,11 +100,6 @@ impl Effects {
     /// Takes the delivery counts of pending dead letters.
     pub(crate) fn take_pending_dead_letters(&mut self) -> Vec<DeliveryCount> {
         self.rare.as_mut().map(|rare| std::mem::take(&mut rare.pending_dead_letters)).unwrap_or_default()
-    }
-
-    /// Takes what consumers of streams acknowledged.
-    pub(crate) fn take_acked(&mut self) -> Vec<(DurableQueueId, Name, Vec<u64>)> {
-        self.rare.as_mut().map(|rare| std::mem::take(&mut rare.acked)).unwrap_or_default()
     }
 
     /// Counts a death.

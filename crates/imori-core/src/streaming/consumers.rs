@@ -7,8 +7,8 @@ use crate::index::Filter;
 use crate::name::Name;
 use crate::queue::{Effects, Queue};
 use crate::stream::{
-    Advisory, ConsumerSettings, Happening, Pace, Position, PullEnd, PullRequest, ResetRefusal, Retention,
-    Settlement, Start, Stream, StreamConsumer,
+    ConsumerSettings, Pace, Position, PullEnd, PullRequest, ResetRefusal, Retention, Settlement, Start,
+    Stream, StreamConsumer,
 };
 use crate::time::Time;
 
@@ -64,19 +64,6 @@ impl Queue {
             self.retain_wanted(all, effects);
         }
         Some(consumer)
-    }
-
-    /// Deletes all consumers of a stream that is being deleted, and ends their requests.
-    pub(crate) fn end_stream_consumers(&mut self, outlet: &mut impl Outlet, now: Time) {
-        let Some(stream) = &mut self.stream else { return };
-        for (_, mut consumer) in std::mem::take(&mut stream.consumers) {
-            for request in consumer.requests.take_if(|_| true) {
-                end(&request, PullEnd::ConsumerDeleted, outlet);
-            }
-            let (stream_name, what) = (&self.name, Happening::Deleted);
-            let advisory = Advisory { stream: stream_name, consumer: &consumer.name, what, time: now };
-            stream.outbox.extend(outlet.advise(&advisory));
-        }
     }
 
     /// The unacknowledged delivery of a message: its place, its number of deliveries, and when it was.
