@@ -416,6 +416,9 @@ pub(crate) const TRANSFERS_WAITING_MAX: usize = 16;
 /// Messages of a stream that a snapshot reads at once.
 pub(crate) const SNAPSHOT_PEEK_LEN: usize = 256;
 
+/// Bytes of their bodies, after which it reads fewer.
+pub(crate) const SNAPSHOT_PEEK_BYTES: usize = 4 * 1024 * 1024;
+
 /// Interval at which a snapshot waits for a page of a stream.
 pub(crate) const SNAPSHOT_PAGE_LOOK_EVERY: Duration = Duration::from_millis(20);
 
@@ -424,6 +427,9 @@ pub(crate) const SNAPSHOT_PAGE_LOOKS_MAX: usize = 250;
 
 /// Time for the reader of a snapshot to subscribe, as in nats-server. Longer: the snapshot is given up.
 pub(crate) const SNAPSHOT_READER_PATIENCE: Duration = Duration::from_secs(2);
+
+/// Interval at which a snapshot looks for its reader.
+pub(crate) const SNAPSHOT_READER_LOOK_EVERY: Duration = Duration::from_millis(100);
 
 /// Time for the reader of a snapshot to answer a piece, as in nats-server. Longer: the snapshot is given up.
 pub(crate) const SNAPSHOT_ANSWER_PATIENCE: Duration = Duration::from_secs(5);

@@ -7,7 +7,7 @@ use imori_core::internal::BrokerHeaders;
 use imori_core::message::{HeaderReader, OriginId, Origins};
 use imori_core::outbound::EncoderKinds;
 use imori_core::stream::StreamForms;
-use imori_nats::NatsStreams;
+use imori_nats::{ArchiveForms, NatsStreams};
 
 /// The numbers of one protocol.
 #[derive(Debug, Clone, Copy)]
@@ -53,6 +53,9 @@ pub fn header_reader(origin: OriginId) -> &'static dyn HeaderReader {
     }
     NATS.origins.form(origin).map_or(&BrokerHeaders, imori_nats::reader_of_form)
 }
+
+/// The form of the archives of streams, that of NATS too.
+pub(crate) static ARCHIVE_FORMS: ArchiveForms = ArchiveForms::new(NATS.origins);
 
 /// The protocol that gives the messages of streams their form: NATS, with JetStream.
 pub fn stream_forms() -> &'static dyn StreamForms {

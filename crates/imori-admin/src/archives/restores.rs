@@ -83,7 +83,7 @@ impl Restores {
         name: &str,
         configuration: &[u8],
     ) -> Result<Running, OperationError> {
-        // Who may not create it does not learn either whether it is there.
+        // A user without the right does not learn whether the stream exists.
         let may_create =
             authorize(&operator.identity, Action::Create, operator.vhost, Object::Queue(name.as_bytes()));
         may_create.map_err(|refusal| OperationError::NotPermitted(refusal.to_string()))?;

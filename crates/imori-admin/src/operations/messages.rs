@@ -5,11 +5,8 @@ use std::time::Duration;
 use imori_core::broker::TakeReport;
 use imori_core::delivery::Outcome;
 use imori_core::entries::Entry;
-use imori_core::id::QueueId;
 use imori_core::internal::{Done, Verb};
 use imori_core::name::Name;
-use imori_core::queue::{Peek, PeekPage, PeekPart};
-use tokio::task::spawn_blocking;
 use tokio::time::sleep;
 
 use super::message_facts::MessageFacts;
@@ -57,42 +54,13 @@ impl VhostOperator {
         for _ in 0..ADMIN_PAGE_LOOKS_MAX {
             let looked = client.done(Verb::Peek { queue: Name::from(name), skip, count }).await?;
             let Done::Peeked(id, found) = looked else { return Err(OperationError::Ended) };
-            if let Some(entries) = self.read(id, found).await {
+            if let Some(entries) = self.broker.read_peek(id, found, ADMIN_MESSAGES_BYTES_MAX).await {
                 return Ok(entries);
             }
             // The page is being written, or was read into memory meanwhile.
             sleep(ADMIN_PAGE_LOOK_EVERY).await;
         }
         Err(unreadable())
-    }
-
-    /// Collects the entries of a peek and reads those on disk; `None` if not even the first can be read now.
-    pub(super) async fn read(&self, id: QueueId, found: Peek) -> Option<Vec<Entry>> {
-        let (mut entries, mut bytes) = (Vec::new(), 0);
-        let mut is_whole = !found.is_being_written;
-        for part in found.parts {
-            let more = match part {
-                PeekPart::Entries(more) => Some(more),
-                PeekPart::Page(page) => self.read_page(id, page).await,
-            };
-            let Some(more) = more else {
-                is_whole = false;
-                break;
-            };
-            for entry in more {
-                bytes += entry.message().view().body.len();
-                if bytes > ADMIN_MESSAGES_BYTES_MAX && !entries.is_empty() {
-                    return Some(entries);
-                }
-                entries.push(entry);
-            }
-        }
-        (is_whole || !entries.is_empty()).then_some(entries)
-    }
-
-    async fn read_page(&self, id: QueueId, page: PeekPage) -> Option<Vec<Entry>> {
-        let broker = self.broker.clone();
-        spawn_blocking(move || broker.read_page(id, &page)).await.ok().flatten()
     }
 
     /// Takes up to `count` messages from a queue and settles them with `outcome`; each comes with the number of

@@ -22,7 +22,7 @@ use super::messages::unreadable;
 use super::queues::queue_ids;
 use super::vhost_operator::VhostOperator;
 use crate::http::rest_at;
-use crate::limits::{ADMIN_PAGE_LOOK_EVERY, ADMIN_PAGE_LOOKS_MAX};
+use crate::limits::{ADMIN_MESSAGES_BYTES_MAX, ADMIN_PAGE_LOOK_EVERY, ADMIN_PAGE_LOOKS_MAX};
 use crate::objects::operation_error::OperationError;
 
 /// The streams of these vhosts, sorted by name within each.
@@ -186,7 +186,7 @@ impl VhostOperator {
             let Done::Peeked(id, found) = self.run_on_stream(name, verb).await? else {
                 return Err(OperationError::Ended);
             };
-            if let Some(entries) = self.read(id, found).await {
+            if let Some(entries) = self.broker.read_peek(id, found, ADMIN_MESSAGES_BYTES_MAX).await {
                 return Ok(entries.iter().map(StreamMessageFacts::of).collect());
             }
             // The page is being written, or was read into memory meanwhile.

@@ -9,7 +9,7 @@ pub enum ArchiveError {
     Corrupt,
     /// The checksum of a frame does not fit its contents.
     Checksum,
-    /// The frames are of a kind that nobody knows.
+    /// The frames are of an unknown kind.
     Unsupported,
     /// The bytes are a `tar` file, as nats-server wrote it before 2.15.
     OldFormat,

@@ -33,8 +33,8 @@ impl FrameReader {
         self.input.extend_from_slice(bytes);
     }
 
-    #[cfg(test)]
     /// Whether the stream may end here.
+    #[cfg(test)]
     pub(super) fn is_between_frames(&self) -> bool {
         self.input.is_empty() && self.skipped == 0
     }

@@ -2,7 +2,8 @@
 
 use imori_core::entries::Entry;
 use imori_core::id::QueueId;
-use imori_core::queue::{PeekPage, Queue};
+use imori_core::queue::{Peek, PeekPage, PeekPart, Queue};
+use tokio::task::spawn_blocking;
 
 use super::broker::Broker;
 use crate::shared::queue_key;
@@ -21,9 +22,37 @@ impl Broker {
 
     /// Reads the messages of a page that a peek found on disk; `None` if the page cannot be read now. Blocks on the
     /// disk, so no cell may call it.
-    pub fn read_page(&self, id: QueueId, page: &PeekPage) -> Option<Vec<Entry>> {
+    fn read_page(&self, id: QueueId, page: &PeekPage) -> Option<Vec<Entry>> {
         let mut entries = page.pick(self.shared().pager.peek(id, &page.source)?);
         self.with_queue(id, |queue| entries.iter_mut().for_each(|entry| queue.recall(entry)));
         Some(entries)
+    }
+
+    /// Collects the entries of a peek and reads those on disk; `None` if not even the first can be read now. Returns
+    /// fewer once their bodies exceed `bytes_max`.
+    pub async fn read_peek(&self, id: QueueId, found: Peek, bytes_max: usize) -> Option<Vec<Entry>> {
+        let (mut entries, mut bytes) = (Vec::new(), 0);
+        let mut is_whole = !found.is_being_written;
+        for part in found.parts {
+            let more = match part {
+                PeekPart::Entries(more) => Some(more),
+                PeekPart::Page(page) => {
+                    let broker = self.clone();
+                    spawn_blocking(move || broker.read_page(id, &page)).await.ok().flatten()
+                }
+            };
+            let Some(more) = more else {
+                is_whole = false;
+                break;
+            };
+            for entry in more {
+                bytes += entry.message().view().body.len();
+                if bytes > bytes_max && !entries.is_empty() {
+                    return Some(entries);
+                }
+                entries.push(entry);
+            }
+        }
+        (is_whole || !entries.is_empty()).then_some(entries)
     }
 }

@@ -1,5 +1,6 @@
 //! Messages to and from a client of NATS that gets or sends an archive.
 
+use data_encoding::HEXLOWER;
 use imori_core::authorize::Identity;
 use imori_core::broker::{announce, answer};
 use imori_core::id::VhostId;
@@ -9,17 +10,15 @@ use imori_core::route::{BindingKey, Syntax};
 use imori_core::stream::StreamForm;
 use imori_core::world::World as _;
 use imori_nats::codec::time::Timestamp;
-use imori_nats::{ArchiveForms, AuditClient, TransferAction, TransferFields};
+use imori_nats::{AuditClient, TransferAction, TransferFields};
 
 use super::error::TransferError;
 use crate::broker::{Broker, on_cell};
 use crate::internal::{SubscribeOptions, Subscription};
-use crate::protocol_numbers::NATS;
+use crate::protocol_numbers::ARCHIVE_FORMS;
 
 /// Messages that may wait for a transfer, with bodies of at most 256 KiB together; further ones wait in the broker.
 const WAITING_MAX: usize = 1024;
-
-static FORMS: ArchiveForms = ArchiveForms::new(NATS.origins);
 
 /// The way to a client, and what its advisories tell.
 pub(super) struct Line {
@@ -59,7 +58,7 @@ impl Line {
         block: &[u8],
         body: Vec<u8>,
     ) -> Option<usize> {
-        let (form, vhost, subject) = (FORMS.message(reply, block, body), self.vhost, subject.clone());
+        let (form, vhost, subject) = (ARCHIVE_FORMS.message(reply, block, body), self.vhost, subject.clone());
         on_cell(self.broker.shared(), self.cell, move |cell| {
             let StreamForm { properties, text, body } = &form;
             let body = body.as_deref().unwrap_or_default();
@@ -85,7 +84,7 @@ impl Line {
             let client = AuditClient { user: &user, ..AuditClient::default() };
             let fields = TransferFields { stream: &stream, client, start, end, bytes, error };
             announce(cell, vhost, &action.subject(&stream), || {
-                FORMS.message(b"", b"", action.body(&fields, cell.secret(), cell.now()))
+                ARCHIVE_FORMS.message(b"", b"", action.body(&fields, cell.secret(), cell.now()))
             });
         });
         // The broker may have stopped.
@@ -95,6 +94,6 @@ impl Line {
     /// An unpredictable token for a subject.
     pub(super) async fn token(&self) -> Option<String> {
         let secret = on_cell(self.broker.shared(), self.cell, imori_core::world::World::secret).await?;
-        Some(secret.iter().map(|byte| format!("{byte:02x}")).collect())
+        Some(HEXLOWER.encode(&secret))
     }
 }

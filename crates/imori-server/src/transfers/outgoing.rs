@@ -4,6 +4,7 @@
 //! unanswered. The last piece has none; an empty message follows it, whose status says how it went.
 
 use std::collections::VecDeque;
+use std::time::Duration;
 
 use imori_core::name::Name;
 use imori_nats::{ArchiveForms, TransferAction};
@@ -13,7 +14,7 @@ use super::error::TransferError;
 use super::line::Line;
 use super::snapshot::StreamSnapshot;
 use crate::internal::Subscription;
-use crate::limits::{SNAPSHOT_ANSWER_PATIENCE, SNAPSHOT_READER_PATIENCE};
+use crate::limits::{SNAPSHOT_ANSWER_PATIENCE, SNAPSHOT_READER_LOOK_EVERY, SNAPSHOT_READER_PATIENCE};
 
 /// What a client of a snapshot wants.
 pub(super) struct Wanted {
@@ -97,31 +98,20 @@ impl Sender {
     }
 
     async fn send(&mut self, reply: &[u8], piece: Vec<u8>) -> Result<(), TransferError> {
-        let is_first = self.sent <= 1;
-        let mut copy = is_first.then(|| piece.clone());
-        let subject = &self.wanted.deliver_subject;
-        let mut receivers = self.line.send(subject, reply, b"", piece).await;
-        // A reader may subscribe a moment later.
-        let mut left = SNAPSHOT_READER_PATIENCE;
-        while receivers == Some(0)
-            && let Some(again) = copy.clone()
-        {
-            if left.is_zero() {
-                copy = None;
-                continue;
+        // The reader may subscribe a moment after its request.
+        let mut left = if self.sent <= 1 { SNAPSHOT_READER_PATIENCE } else { Duration::ZERO };
+        loop {
+            let sent = self.line.send(&self.wanted.deliver_subject, reply, b"", piece.clone()).await;
+            if sent.ok_or(TransferError::Gone)? > 0 {
+                return Ok(());
             }
-            let pause = left.min(std::time::Duration::from_millis(100));
+            if left.is_zero() {
+                self.unanswered = 0;
+                return Err(TransferError::Stalled("no interest"));
+            }
+            let pause = left.min(SNAPSHOT_READER_LOOK_EVERY);
             sleep(pause).await;
             left -= pause;
-            receivers = self.line.send(subject, reply, b"", again).await;
-        }
-        match receivers {
-            None => Err(TransferError::Gone),
-            Some(0) => {
-                self.unanswered = 0;
-                Err(TransferError::Stalled("no interest"))
-            }
-            Some(_) => Ok(()),
         }
     }
 

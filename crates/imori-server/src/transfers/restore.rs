@@ -5,15 +5,15 @@ use imori_core::id::VhostId;
 use imori_core::internal::{Done, StreamVerb, Verb};
 use imori_core::name::Name;
 use imori_core::stream::ArchivedMessage;
+use imori_nats::DeclaredStream;
 use imori_nats::archive::{ArchiveError, ArchiveItem, ArchiveReader, ArchivedConsumer};
 use imori_nats::jetstream::stream_info::StreamState;
-use imori_nats::{ArchiveForms, DeclaredStream};
 
 use super::error::TransferError;
 use crate::broker::Broker;
 use crate::internal::{InternalClient, InternalError};
 use crate::limits::{RESTORE_BATCH_BYTES, RESTORE_CONSUMERS_BYTES_MAX, RESTORE_MESSAGE_BYTES_MAX};
-use crate::protocol_numbers::NATS;
+use crate::protocol_numbers::ARCHIVE_FORMS;
 
 /// A stream that is being made of an archive. If it is dropped before its end, the stream is deleted.
 #[derive(Debug)]
@@ -31,8 +31,6 @@ pub struct StreamRestore {
     /// The stream is there, and not yet whole.
     is_open: bool,
 }
-
-static FORMS: ArchiveForms = ArchiveForms::new(NATS.origins);
 
 impl StreamRestore {
     /// Declares the stream with the rights of `client`.
@@ -95,7 +93,7 @@ impl StreamRestore {
                     self.waiting_bytes = 0;
                 }
                 self.waiting_bytes += message.body.len() + message.block.len() + size_of::<ArchivedMessage>();
-                self.waiting.push(FORMS.restored(message));
+                self.waiting.push(ARCHIVE_FORMS.restored(message));
                 if self.waiting_bytes >= RESTORE_BATCH_BYTES {
                     self.store().await?;
                 }

@@ -5,17 +5,18 @@ use imori_core::id::{QueueId, VhostId};
 use imori_core::index::Filter;
 use imori_core::internal::{Done, StreamVerb, Verb};
 use imori_core::name::Name;
-use imori_core::queue::PeekPart;
+use imori_core::queue::Peek;
 use imori_nats::archive::ArchiveWriter;
-use imori_nats::{ArchiveForms, Details, stream_info};
-use tokio::task::spawn_blocking;
+use imori_nats::{Details, stream_info};
 use tokio::time::sleep;
 
 use super::error::TransferError;
 use crate::broker::Broker;
 use crate::internal::InternalClient;
-use crate::limits::{SNAPSHOT_PAGE_LOOK_EVERY, SNAPSHOT_PAGE_LOOKS_MAX, SNAPSHOT_PEEK_LEN};
-use crate::protocol_numbers::{NATS, header_reader};
+use crate::limits::{
+    SNAPSHOT_PAGE_LOOK_EVERY, SNAPSHOT_PAGE_LOOKS_MAX, SNAPSHOT_PEEK_BYTES, SNAPSHOT_PEEK_LEN,
+};
+use crate::protocol_numbers::{ARCHIVE_FORMS, header_reader};
 
 /// The archive of a stream as it was when this began; messages that leave the stream meanwhile may be missing.
 #[derive(Debug)]
@@ -29,8 +30,6 @@ pub struct StreamSnapshot {
     last: u64,
     is_ended: bool,
 }
-
-static FORMS: ArchiveForms = ArchiveForms::new(NATS.origins);
 
 impl StreamSnapshot {
     /// Begins the archive of a stream; `client` has the right to read it.
@@ -79,23 +78,11 @@ impl StreamSnapshot {
     async fn write_more(&mut self) -> Result<(), TransferError> {
         for _ in 0..SNAPSHOT_PAGE_LOOKS_MAX {
             let (id, found) = peek(&self.client, &self.stream, self.next, SNAPSHOT_PEEK_LEN).await?;
-            let is_end = found.parts.is_empty() && !found.is_being_written;
-            let before = self.next;
-            for part in found.parts {
-                let entries = match part {
-                    PeekPart::Entries(entries) => Some(entries),
-                    PeekPart::Page(page) => {
-                        let broker = self.broker.clone();
-                        spawn_blocking(move || broker.read_page(id, &page)).await.ok().flatten()
-                    }
-                };
-                let Some(entries) = entries else { break };
+            if let Some(entries) = self.broker.read_peek(id, found, SNAPSHOT_PEEK_BYTES).await {
+                if entries.is_empty() {
+                    self.next = self.last + 1;
+                }
                 self.write(&entries);
-            }
-            if is_end {
-                self.next = self.last + 1;
-            }
-            if is_end || self.next > before {
                 return Ok(());
             }
             // The page is being written, or was read into memory meanwhile.
@@ -108,7 +95,7 @@ impl StreamSnapshot {
         for entry in entries {
             let sequence = entry.envelope().sequence;
             if (self.next..=self.last).contains(&sequence) {
-                FORMS.write(&mut self.writer, &self.stream, entry, header_reader);
+                ARCHIVE_FORMS.write(&mut self.writer, &self.stream, entry, header_reader);
             }
             self.next = self.next.max(sequence + 1);
         }
@@ -120,7 +107,7 @@ async fn peek(
     stream: &Name,
     from: u64,
     count: usize,
-) -> Result<(QueueId, imori_core::queue::Peek), TransferError> {
+) -> Result<(QueueId, Peek), TransferError> {
     let verb = StreamVerb::Peek { from, filter: Filter::all(), count };
     match client.done(Verb::Stream { stream: stream.clone(), verb }).await? {
         Done::Peeked(id, found) => Ok((id, found)),
