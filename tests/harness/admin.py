@@ -64,7 +64,9 @@ def ask(
         request.add_header(name, value)
     try:
         with urllib.request.urlopen(request, timeout=DEADLINE_S) as answer:
-            return Answer(answer.status, answer.headers, answer.read().decode(errors="replace"))
+            is_text = answer.headers.get_content_type() != "application/octet-stream"
+            body = answer.read().decode(errors="strict" if is_text else "replace")
+            return Answer(answer.status, answer.headers, body)
     except urllib.error.HTTPError as error:
         with error:
             return Answer(error.code, error.headers, error.read().decode())
