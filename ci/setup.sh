@@ -62,7 +62,7 @@ tool() {
             return
         fi
     done
-    cargo install -q --locked --debug --root .tools --target-dir .tools/target "$name@$version"
+    CARGO_PROFILE_DEV_DEBUG=false cargo install -q --locked --debug --root .tools --target-dir .tools/target "$name@$version"
 }
 cargo_tools() {
     mkdir -p .tools/bin
