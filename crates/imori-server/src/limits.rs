@@ -177,7 +177,8 @@ pub(crate) const FINISHING_TIME_MAX: Duration = Duration::from_secs(10);
 /// monitor and the admin listener. More wait.
 pub(crate) const HTTP_WAITING_THREADS_MAX: usize = 2 * HTTP_CONNECTIONS_MAX;
 
-/// Lifetime of a connection to the monitor or the admin listener; a response in progress is finished.
+/// Lifetime of a connection to the monitor or the admin listener; a response in progress is finished, and the live feed
+/// goes on until its reader or the broker ends it.
 pub(crate) const HTTP_LIFE_MAX: Duration = Duration::from_secs(60);
 
 /// Bytes of a request for an upgrade to WebSocket. More: it is refused. Browsers send a few hundred, plus cookies.

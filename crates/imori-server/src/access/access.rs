@@ -20,7 +20,7 @@ use super::attempts::Attempts;
 use super::draft::{Author, Draft, hash};
 use super::file_objects::FileObjects;
 use super::login_index::{LoginIndex, lacks_scram_keys};
-use super::objects::Objects;
+use super::objects::{Objects, User};
 use super::operator::{OPERATOR, is_reserved};
 use super::policy::{PolicyKind, SetPolicy};
 use super::quotas::{Quota, Quotas};
@@ -222,6 +222,11 @@ impl Access {
     /// The current objects.
     pub fn objects(&self) -> Objects {
         self.state.load().objects.clone()
+    }
+
+    /// A stored user, by name.
+    pub fn user(&self, name: &str) -> Option<Arc<User>> {
+        self.state.load().objects.users.get(name).cloned()
     }
 
     /// A policy, by its kind, vhost and name.

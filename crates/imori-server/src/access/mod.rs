@@ -6,6 +6,7 @@
 //! connections. The last administrator cannot be deleted, so no start has to make one secretly.
 
 mod first_start;
+mod standing;
 mod access;
 mod attempts;
 mod verified;
@@ -31,3 +32,4 @@ pub(crate) use operator::make_operator;
 pub use policy::{PolicyKind, PolicyRow, SetPolicy};
 pub use quotas::{BYTE_RATE, BYTES, CHANNELS, CONNECTIONS, QUEUES, RATE, USER_LIMITS, VHOST_LIMITS};
 pub use refusal::AccessError;
+pub use standing::Standing;

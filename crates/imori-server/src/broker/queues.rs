@@ -15,6 +15,11 @@ impl Broker {
         keys.map(|key| QueueId { slot: key.slot, generation: key.generation }).collect()
     }
 
+    /// The number of queues.
+    pub fn queue_count(&self) -> usize {
+        self.shared().queues.len()
+    }
+
     /// Runs `f` on a queue under its lock; `None` if it is gone.
     pub fn with_queue<R>(&self, id: QueueId, f: impl FnOnce(&Queue) -> R) -> Option<R> {
         self.shared().queues.with(queue_key(id), |queue| f(queue))

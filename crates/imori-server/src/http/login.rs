@@ -5,8 +5,8 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
 use axum::extract::Request;
-use axum::http::HeaderMap;
 use axum::http::header::AUTHORIZATION;
+use axum::http::{Extensions, HeaderMap};
 use base64::Engine as _;
 use base64::alphabet::STANDARD;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
@@ -46,40 +46,64 @@ pub struct RequestOrigin {
     pub certificate: Option<Arc<Certificate>>,
 }
 
-impl HttpLogin {
-    /// Reads the login of a request, if it has one.
-    pub fn of(broker: &Broker, request: &Request) -> Option<HttpLogin> {
-        let secrecy = request.extensions().get::<Secrecy>();
-        let origin = RequestOrigin {
-            source: source_of(request),
+impl RequestOrigin {
+    /// Reads where a request with these extensions comes from.
+    pub fn of(extensions: &Extensions) -> RequestOrigin {
+        let secrecy = extensions.get::<Secrecy>();
+        RequestOrigin {
+            source: extensions.get::<Source>().map_or(UNKNOWN, |Source(source)| *source),
             is_encrypted: secrecy.is_some_and(|secrecy| secrecy.is_encrypted),
             accepts_plaintext: secrecy.is_some_and(|secrecy| secrecy.accepts_plaintext),
             certificate: None,
-        };
-        HttpLogin::from(broker, request.headers(), &origin)
+        }
+    }
+
+    /// Whether the request comes from this machine. A proxy on this machine counts too.
+    pub fn is_local(&self, broker: &Broker) -> bool {
+        is_local(broker.shared(), self.source)
+    }
+
+    /// Whether secrets in the request could not be read in transit, or the operator accepts that they could.
+    pub fn is_secret(&self, broker: &Broker) -> bool {
+        // SECURITY AUTH-09: a client of the loopback listener may be anywhere if it is behind a proxy.
+        self.is_local(broker) || self.is_encrypted || self.accepts_plaintext
+    }
+}
+
+impl HttpLogin {
+    /// Reads the login of a request, if it has one.
+    pub fn of(broker: &Broker, request: &Request) -> Option<HttpLogin> {
+        HttpLogin::from(broker, request.headers(), &RequestOrigin::of(request.extensions()))
     }
 
     /// Reads the login of a request with these headers, if it has one.
     pub fn from(broker: &Broker, headers: &HeaderMap, origin: &RequestOrigin) -> Option<HttpLogin> {
-        let RequestOrigin { source, is_encrypted, accepts_plaintext, ref certificate } = *origin;
+        let certificate = &origin.certificate;
         let has_user = certificate.as_ref().is_some_and(|certificate| certificate.user.is_some());
         let of_certificate = || has_user.then_some(Credentials::Certificate { user: None });
         let credentials = match headers.contains_key(AUTHORIZATION) {
             true => credentials(headers)?,
             false => of_certificate()?,
         };
-        let is_local = is_local(broker.shared(), source);
-        let ip = Some(source.ip().to_canonical());
+        Some(HttpLogin::with(broker, origin, credentials))
+    }
+
+    /// The login of a user with a password, from a request that has both in its body.
+    pub fn by_password(broker: &Broker, origin: &RequestOrigin, user: &str, password: &str) -> HttpLogin {
+        let credentials = Credentials::password(Some(user.as_bytes()), Some(password.as_bytes()));
+        HttpLogin::with(broker, origin, credentials)
+    }
+
+    fn with(broker: &Broker, origin: &RequestOrigin, credentials: Credentials) -> HttpLogin {
         let login = Login {
             connection: NO_CONNECTION,
-            is_local,
-            source: ip,
-            is_encrypted,
-            certificate: certificate.clone(),
+            is_local: origin.is_local(broker),
+            source: Some(origin.source.ip().to_canonical()),
+            is_encrypted: origin.is_encrypted,
+            certificate: origin.certificate.clone(),
             credentials,
         };
-        // SECURITY AUTH-09: a client of the loopback listener may be anywhere if it is behind a proxy.
-        Some(HttpLogin { source, login, is_secret: is_local || is_encrypted || accepts_plaintext })
+        HttpLogin { source: origin.source, login, is_secret: origin.is_secret(broker) }
     }
 
     /// The source address of the request.
@@ -111,7 +135,7 @@ impl Broker {
     /// Whether a request comes from this machine and was not forwarded by a proxy.
     pub fn is_from_here(&self, request: &Request) -> bool {
         let is_forwarded = FORWARDED.iter().any(|name| request.headers().contains_key(*name));
-        is_local(self.shared(), source_of(request)) && !is_forwarded
+        RequestOrigin::of(request.extensions()).is_local(self) && !is_forwarded
     }
 
     /// Records an HTTP request that makes a change or is refused: its source, user, method and path, and the response's
@@ -123,11 +147,6 @@ impl Broker {
 
 fn is_local(shared: &Shared, source: SocketAddr) -> bool {
     shared.settings.load().config.insecure_dev || source.ip().to_canonical().is_loopback()
-}
-
-/// The source address of a request.
-fn source_of(request: &Request) -> SocketAddr {
-    request.extensions().get::<Source>().map_or(UNKNOWN, |Source(source)| *source)
 }
 
 /// RFC 7617: `Basic` and base64 of the user, a colon and the password. RFC 6750: `Bearer` and a token.

@@ -8,4 +8,5 @@ mod guard;
 
 pub use guard::{Guarded, guard};
 pub use login::{HttpLogin, RequestOrigin};
+pub use places::{KeepOpen, KeptOpen};
 pub(crate) use serve::{HttpService, accept, start};

@@ -3,6 +3,7 @@
 //! The limit is low, and an idle connection must not block an active one. So every connection is accepted, and if
 //! there are too many, the oldest one without a request is closed.
 
+use std::fmt;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -12,7 +13,7 @@ use std::time::Duration;
 use axum::body::{Body, Bytes, HttpBody};
 use axum::response::Response;
 use hyper::body::{Frame, SizeHint};
-use tokio::sync::Notify;
+use tokio::sync::{Notify, watch};
 
 use crate::slots::unpoisoned;
 
@@ -30,6 +31,8 @@ struct Activity {
     requests: AtomicUsize,
     /// Notified when the connection has to close.
     evicted: Notify,
+    /// Number of responses that keep the connection open beyond its lifetime.
+    kept: watch::Sender<usize>,
 }
 
 impl Places {
@@ -69,6 +72,18 @@ impl Place {
         self.activity.evicted.notified().await;
     }
 
+    /// Resolves when no response keeps the connection open beyond its lifetime.
+    pub(super) async fn unkept(&self) {
+        let mut kept = self.activity.kept.subscribe();
+        // The sender is in the activity, which outlives this future.
+        let _ = kept.wait_for(|kept| *kept == 0).await;
+    }
+
+    /// The means by which a request keeps the connection open.
+    pub(super) fn keep_open(&self) -> KeepOpen {
+        KeepOpen(Arc::clone(&self.activity))
+    }
+
     /// Counts a request until the returned guard is dropped.
     pub(super) fn request(&self) -> OpenRequest {
         self.activity.requests.fetch_add(1, Ordering::Relaxed);
@@ -79,6 +94,40 @@ impl Place {
 impl Drop for Place {
     fn drop(&mut self) {
         unpoisoned(self.places.taken.lock()).retain(|activity| !Arc::ptr_eq(activity, &self.activity));
+    }
+}
+
+/// Lets a response go on beyond the lifetime of its connection; in the extensions of each request.
+#[derive(Clone)]
+pub struct KeepOpen(Arc<Activity>);
+
+impl KeepOpen {
+    /// Keeps the connection open until the returned guard is dropped. A response that is not finished a few seconds
+    /// later is cut, so a response for a client that stopped reading has to drop it.
+    pub fn keep(&self) -> KeptOpen {
+        self.0.kept.send_modify(|kept| *kept += 1);
+        KeptOpen(Arc::clone(&self.0))
+    }
+}
+
+impl fmt::Debug for KeepOpen {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("KeepOpen").finish_non_exhaustive()
+    }
+}
+
+/// Keeps a connection open beyond its lifetime while it exists.
+pub struct KeptOpen(Arc<Activity>);
+
+impl Drop for KeptOpen {
+    fn drop(&mut self) {
+        self.0.kept.send_modify(|kept| *kept -= 1);
+    }
+}
+
+impl fmt::Debug for KeptOpen {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("KeptOpen").finish_non_exhaustive()
     }
 }
 
@@ -131,6 +180,21 @@ mod tests {
     fn is_evicted(place: &Place) -> bool {
         let mut context = Context::from_waker(std::task::Waker::noop());
         std::pin::pin!(place.evicted()).poll(&mut context).is_ready()
+    }
+
+    #[test]
+    fn a_connection_is_kept_open_while_a_response_needs_it() {
+        let place = Places::new(1, None).take();
+        let is_unkept = |place: &Place| {
+            let mut context = Context::from_waker(std::task::Waker::noop());
+            std::pin::pin!(place.unkept()).poll(&mut context).is_ready()
+        };
+        assert!(is_unkept(&place));
+        let (first, second) = (place.keep_open().keep(), place.keep_open().keep());
+        drop(first);
+        assert!(!is_unkept(&place));
+        drop(second);
+        assert!(is_unkept(&place));
     }
 
     #[test]

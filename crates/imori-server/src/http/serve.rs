@@ -244,6 +244,7 @@ async fn serve(
     let service = service_fn(move |mut request: Request<Incoming>| {
         request.extensions_mut().insert(source);
         request.extensions_mut().insert(secrecy);
+        request.extensions_mut().insert(asked.keep_open());
         let open = asked.request();
         let response = service.call(request);
         async move { response.await.map(|response| open.until_written(response)) }
@@ -269,6 +270,13 @@ async fn serve(
         return outcome.unwrap_or_else(|error| debug!(%error, "HTTP request ended early"));
     }
     connection.as_mut().graceful_shutdown();
+    tokio::select! {
+        outcome = connection.as_mut() => {
+            return outcome.unwrap_or_else(|error| debug!(%error, "HTTP request ended early"));
+        }
+        () = place.unkept() => {}
+        () = place.evicted() => return debug!("an HTTP connection gave way to another"),
+    }
     // A response that the client does not read is abandoned.
     let _ = timeout(LINGER_MAX, connection).await;
 }
