@@ -11,6 +11,7 @@ mod monitor;
 mod metrics;
 mod health;
 mod http;
+mod lock;
 mod milliseconds;
 mod limits;
 

@@ -23,6 +23,7 @@ use crate::requests::admin_state::AdminState;
 use crate::requests::answer::Answer;
 use crate::requests::endpoint::{Endpoint, Login, Right};
 use crate::requests::login::log_in;
+use crate::requests::problem::word_refusals;
 use crate::v1;
 
 const GET: Method = Method::GET;
@@ -48,7 +49,7 @@ pub(crate) fn routes(state: Arc<AdminState>) -> Router {
         .method_not_allowed_fallback(async || Answer::not_allowed())
         .layer(from_fn_with_state((Arc::clone(&state), Arc::new(logins)), log_in))
         .layer(from_fn_with_state(Guarded::new(&state.broker, ADMIN_BODY_BYTES_MAX), guard))
-        .layer(from_fn(v1::word_refusals))
+        .layer(from_fn(word_refusals))
         .with_state(state)
 }
 

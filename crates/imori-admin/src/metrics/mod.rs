@@ -13,7 +13,6 @@ mod sources;
 mod rates;
 mod exposition;
 mod process;
-mod lock;
 
 pub(crate) use detailed::detailed;
 pub(crate) use exposition::CONTENT;

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Resource, getrlimit};
 
-use super::lock::lock;
+use crate::lock::lock;
 
 /// Linux reports CPU time in hundredths of a second on all machines.
 const TICKS_A_SECOND: f64 = 100.0;

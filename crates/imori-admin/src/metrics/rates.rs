@@ -12,8 +12,8 @@ use imori_core::id::QueueId;
 use imori_core::time::Time;
 use imori_server::broker::Broker;
 
-use super::lock::lock;
 use crate::limits::RATES_EVERY;
+use crate::lock::lock;
 
 /// The two latest samples.
 #[derive(Debug, Default)]

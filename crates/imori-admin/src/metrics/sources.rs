@@ -10,9 +10,9 @@ use imori_core::time::Time;
 use imori_core::world::Counter;
 use imori_server::broker::{Broker, KINDS, SumsByKind};
 
-use super::lock::lock;
 use super::rates::Rates;
 use crate::http::rest_at;
+use crate::lock::lock;
 
 /// The broker as a source of metrics.
 pub(crate) struct Metrics {

@@ -4,6 +4,8 @@ pub(crate) mod login;
 pub(crate) mod endpoint;
 pub(crate) mod operator;
 pub(crate) mod body;
+pub(crate) mod input;
 pub(crate) mod list;
+pub(crate) mod problem;
 pub(crate) mod answer;
 pub(crate) mod admin_state;

@@ -4,9 +4,9 @@ use imori_server::config::KeyChange;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::request::Answered;
 use crate::operations::configuration::{KeyFacts, effect_word, in_force, reload};
 use crate::requests::answer::Answer;
+use crate::requests::input::Answered;
 use crate::requests::operator::Operator;
 
 /// The configuration in force.

@@ -8,8 +8,6 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use utoipa::{IntoParams, ToSchema};
 
-use super::problem::Problem;
-use super::request::{Answered, Names, Page, PageQuery, Params, page};
 use crate::milliseconds::since_epoch;
 use crate::objects::operation_error::OperationError;
 use crate::operations::connections::{
@@ -19,7 +17,9 @@ use crate::operations::readers::{
     ConsumerFacts, SessionFacts, close_consumer, consumer_facts, session_facts,
 };
 use crate::requests::answer::Answer;
+use crate::requests::input::{Answered, Names, Page, PageQuery, Params, page};
 use crate::requests::operator::Operator;
+use crate::requests::problem::Problem;
 
 /// The default reason sent to the client.
 const CLOSED: &str = "closed by an operator";

@@ -4,13 +4,13 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
-use super::problem::Problem;
-use super::request::{Answered, Input};
 use crate::objects::import::Import;
 use crate::objects::operation_error::OperationError;
 use crate::operations::take_over;
 use crate::requests::answer::Answer;
+use crate::requests::input::{Answered, Input};
 use crate::requests::operator::Operator;
+use crate::requests::problem::Problem;
 
 /// Options of a recovery of lost definitions.
 #[derive(Debug, Deserialize, ToSchema)]

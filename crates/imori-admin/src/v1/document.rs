@@ -5,7 +5,7 @@ use utoipa::openapi::path::Operation;
 use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityRequirement, SecurityScheme};
 use utoipa::openapi::{ComponentsBuilder, Content, OpenApi, PathItem, Ref, RefOr, Response};
 
-use super::problem::{PROBLEM_TYPE, Problem};
+use crate::requests::problem::{PROBLEM_TYPE, Problem};
 
 /// The general part.
 #[derive(utoipa::OpenApi)]

@@ -17,11 +17,11 @@ use tokio::sync::mpsc;
 use tokio::time::{Instant, timeout_at};
 use utoipa::IntoParams;
 
-use super::problem::Problem;
-use super::request::Params;
 use crate::limits::{EVENTS_AT_ONCE, EVENTS_LIFE_MAX, EVENTS_QUIET_MAX};
 use crate::milliseconds::since_epoch;
+use crate::requests::input::Params;
 use crate::requests::operator::Operator;
+use crate::requests::problem::Problem;
 
 /// The known kinds of events, up to the dot.
 const KINDS: [&str; 8] =

@@ -6,13 +6,13 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use utoipa::{IntoParams, ToSchema};
 
-use super::problem::Problem;
-use super::request::{Answered, Input, Names, Page, PageQuery, Params, page};
 use crate::objects::declaration::{BindingDeclaration, Declaration, Ends, ExchangeDeclaration};
 use crate::objects::operation_error::OperationError;
 use crate::operations::routing::{BindingFacts, BindingKey, DEFAULT_EXCHANGE, ExchangeFacts, binding_keys};
 use crate::requests::answer::Answer;
+use crate::requests::input::{Answered, Input, Names, Page, PageQuery, Params, page};
 use crate::requests::operator::Operator;
+use crate::requests::problem::Problem;
 
 /// An exchange.
 #[derive(Debug, Serialize, ToSchema)]

@@ -4,9 +4,9 @@ use imori_amqp10::connection::{LinkDetails, LinkDirection, SessionDetails};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::request::{Answered, Names};
 use crate::operations::readers::session_details;
 use crate::requests::answer::Answer;
+use crate::requests::input::{Answered, Names};
 use crate::requests::operator::Operator;
 
 /// A session of an AMQP 1.0 connection.

@@ -9,8 +9,6 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use utoipa::{IntoParams, ToSchema};
 
-use super::problem::Problem;
-use super::request::{Answered, Input, Names, Params};
 use crate::limits::ADMIN_MESSAGES_MAX;
 use crate::milliseconds::since_epoch;
 use crate::operations::message_facts::MessageFacts;
@@ -19,7 +17,9 @@ use crate::operations::publish;
 use crate::operations::routing::DEFAULT_EXCHANGE;
 use crate::operations::vhost_operator::VhostOperator;
 use crate::requests::answer::Answer;
+use crate::requests::input::{Answered, Input, Names, Params};
 use crate::requests::operator::Operator;
+use crate::requests::problem::Problem;
 
 /// Bytes of a payload that a peek shows by default.
 const PAYLOAD_BYTES: usize = 64 * 1024;

@@ -20,8 +20,5 @@ mod streams;
 mod queues;
 mod connections;
 mod links;
-mod request;
-mod problem;
 
-pub(crate) use problem::word_refusals;
 pub(crate) use routes::endpoints;

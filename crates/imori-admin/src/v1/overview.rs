@@ -5,11 +5,11 @@ use imori_server::stall::{LateWork, Stall as Seen, Step};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::request::Answered;
 use crate::metrics::memory_bytes;
 use crate::milliseconds::{millis, since_epoch};
 use crate::operations::vhosts::{ObjectTotals, Totals};
 use crate::requests::answer::Answer;
+use crate::requests::input::Answered;
 use crate::requests::operator::Operator;
 
 /// The broker, with totals over the vhosts that you may see.

@@ -6,11 +6,11 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
-use super::problem::Problem;
-use super::request::{Answered, Input, Names, Page, PageQuery, Params, page};
 use crate::objects::operation_error::OperationError;
 use crate::requests::answer::Answer;
+use crate::requests::input::{Answered, Input, Names, Page, PageQuery, Params, page};
 use crate::requests::operator::Operator;
+use crate::requests::problem::Problem;
 
 /// The kind of a policy: managed in the vhost, or set by the operators of the broker.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize, ToSchema)]

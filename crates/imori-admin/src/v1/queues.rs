@@ -8,15 +8,15 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use utoipa::{IntoParams, ToSchema};
 
-use super::problem::Problem;
-use super::request::{Answered, Input, Names, Page, PageQuery, Params, page};
 use crate::objects::declaration::Declaration;
 use crate::objects::operation_error::OperationError;
 use crate::operations::in_effect::{InEffect, sources};
 use crate::operations::queues::{QueueFacts, arguments, queue_ids};
 use crate::requests::admin_state::AdminState;
 use crate::requests::answer::Answer;
+use crate::requests::input::{Answered, Input, Names, Page, PageQuery, Params, page};
 use crate::requests::operator::Operator;
+use crate::requests::problem::Problem;
 
 /// A queue as it is now.
 #[derive(Debug, Serialize, ToSchema)]

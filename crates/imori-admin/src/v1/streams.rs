@@ -14,9 +14,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use utoipa::{IntoParams, ToSchema};
 
-use super::problem::Problem;
 use super::queues::{Dropped, DryRunQuery};
-use super::request::{Answered, Input, Names, Page, PageQuery, Params, page};
 use crate::archives::{Piece, back_up};
 use crate::limits::ADMIN_MESSAGES_MAX;
 use crate::milliseconds::{millis, since_epoch};
@@ -26,7 +24,9 @@ use crate::operations::streams::{
 };
 use crate::requests::admin_state::AdminState;
 use crate::requests::answer::Answer;
+use crate::requests::input::{Answered, Input, Names, Page, PageQuery, Params, page};
 use crate::requests::operator::Operator;
+use crate::requests::problem::Problem;
 
 /// A stream as it is now.
 #[derive(Debug, Serialize, ToSchema)]

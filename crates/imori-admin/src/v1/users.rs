@@ -11,14 +11,14 @@ use imori_server::broker::Broker;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::problem::Problem;
-use super::request::{Answered, Input, Names, Page, PageQuery, Params, page};
 use crate::objects::change::change;
 use crate::objects::operation_error::OperationError;
 use crate::operations::limits::{LimitState, Limited, Limits, set_limits};
 use crate::operations::users::{check_nkeys, delete_tokens as revoke_tokens, make_token as new_token};
 use crate::requests::answer::Answer;
+use crate::requests::input::{Answered, Input, Names, Page, PageQuery, Params, page};
 use crate::requests::operator::Operator;
+use crate::requests::problem::Problem;
 
 /// A user, without secrets.
 #[derive(Debug, Clone, Serialize, ToSchema)]

@@ -7,15 +7,15 @@ use imori_server::broker::Broker;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::problem::Problem;
-use super::request::{Answered, Input, Names, Page, PageQuery, Params, page};
 use crate::objects::operation_error::OperationError;
 use crate::operations::limits::{LimitState, Limited, Limits, set_limits};
 use crate::operations::vhost_operator::VhostOperator;
 use crate::operations::vhosts;
 use crate::operations::vhosts::Totals;
 use crate::requests::answer::Answer;
+use crate::requests::input::{Answered, Input, Names, Page, PageQuery, Params, page};
 use crate::requests::operator::Operator;
+use crate::requests::problem::Problem;
 
 /// A vhost.
 #[derive(Debug, Clone, Serialize, ToSchema)]

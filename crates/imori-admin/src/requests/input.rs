@@ -8,16 +8,16 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use utoipa::{IntoParams, ToSchema};
 
+use super::answer::Answer;
+use super::list::named_like;
 use super::problem::Problem;
 use crate::limits::{ADMIN_BODY_BYTES_MAX, ADMIN_PAGE_ROWS_MAX};
-use crate::requests::answer::Answer;
-use crate::requests::list::named_like;
 
 /// Rows of a page by default.
 const PAGE_ROWS: usize = 100;
 
 /// The names in a path.
-pub(super) struct Names<T>(pub(super) T);
+pub(crate) struct Names<T>(pub(crate) T);
 
 impl<T: DeserializeOwned + Send, S: Send + Sync> FromRequestParts<S> for Names<T> {
     type Rejection = Problem;
@@ -29,7 +29,7 @@ impl<T: DeserializeOwned + Send, S: Send + Sync> FromRequestParts<S> for Names<T
 }
 
 /// The query parameters. Unknown parameters are refused, so that a misspelt one is noticed.
-pub(super) struct Params<T>(pub(super) T);
+pub(crate) struct Params<T>(pub(crate) T);
 
 impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for Params<T> {
     type Rejection = Problem;
@@ -41,7 +41,7 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for Params<T> {
 }
 
 /// The body: a JSON object. An absent body counts as an empty object.
-pub(super) struct Input<T>(pub(super) T);
+pub(crate) struct Input<T>(pub(crate) T);
 
 impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Input<T> {
     type Rejection = Problem;
@@ -60,13 +60,13 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Input<T> {
 }
 
 /// An answer with a body of this type, or the refusal.
-pub(super) type Answered<T> = Result<Answer<T>, Problem>;
+pub(crate) type Answered<T> = Result<Answer<T>, Problem>;
 
 /// Selects a page of a list.
 #[derive(Debug, Default, Clone, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
-pub(super) struct PageQuery {
+pub(crate) struct PageQuery {
     /// Page number, from 1.
     #[param(minimum = 1, default = 1)]
     page: Option<usize>,
@@ -79,14 +79,14 @@ pub(super) struct PageQuery {
 
 impl PageQuery {
     /// Selects a page of a list that has more parameters than these.
-    pub(super) fn new(page: Option<usize>, page_size: Option<usize>, name: Option<String>) -> PageQuery {
+    pub(crate) fn new(page: Option<usize>, page_size: Option<usize>, name: Option<String>) -> PageQuery {
         PageQuery { page, page_size, name }
     }
 }
 
 /// A page of a list.
 #[derive(Debug, Serialize, ToSchema)]
-pub(super) struct Page<T> {
+pub(crate) struct Page<T> {
     /// The rows. An object deleted while the list is made is left out.
     items: Vec<T>,
     /// Page number, from 1.
@@ -105,7 +105,7 @@ pub(super) struct Page<T> {
 ///
 /// # Errors
 /// The page number or the page size is out of range.
-pub(super) async fn page<K, T>(
+pub(crate) async fn page<K, T>(
     query: PageQuery,
     mut keys: Vec<K>,
     name: impl Fn(&K) -> Option<String>,
@@ -138,8 +138,7 @@ mod tests {
     fn paged(query: PageQuery) -> Result<(Vec<usize>, usize, usize), String> {
         let name = |key: &usize| Some(format!("Queue {key}"));
         // Every third object was deleted after the keys were listed.
-        let mut future =
-            pin!(super::page(query, (0..600).collect(), name, |key| (key % 3 != 2).then_some(*key)));
+        let mut future = pin!(page(query, (0..600).collect(), name, |key| (key % 3 != 2).then_some(*key)));
         let mut context = Context::from_waker(Waker::noop());
         loop {
             if let Poll::Ready(answer) = future.as_mut().poll(&mut context) {

@@ -15,14 +15,14 @@ use utoipa::ToSchema;
 use crate::objects::operation_error::OperationError;
 
 /// The content type of a problem.
-pub(super) const PROBLEM_TYPE: &str = "application/problem+json";
+pub(crate) const PROBLEM_TYPE: &str = "application/problem+json";
 
 /// Bytes read of a refusal that is not a problem yet. More: the problem gives only the status.
 const REFUSAL_BYTES_MAX: usize = 64 * 1024;
 
 /// The reason why a request was refused (RFC 9457).
 #[derive(Debug, Clone, Serialize, ToSchema)]
-pub(super) struct Problem {
+pub(crate) struct Problem {
     /// The kind of problem, for programs.
     #[serde(rename = "type")]
     #[schema(example = "urn:imori:problem:not-found")]
@@ -40,7 +40,7 @@ pub(super) struct Problem {
 
 impl Problem {
     /// A problem with this status.
-    pub(super) fn new(status: StatusCode, detail: impl Into<String>) -> Problem {
+    pub(crate) fn new(status: StatusCode, detail: impl Into<String>) -> Problem {
         let title = status.canonical_reason().unwrap_or("Refused");
         Problem {
             kind: format!("urn:imori:problem:{}", title.to_lowercase().replace(' ', "-")),
@@ -51,7 +51,7 @@ impl Problem {
     }
 
     /// A request that contradicts itself or cannot be read.
-    pub(super) fn bad(detail: impl Into<String>) -> Problem {
+    pub(crate) fn bad(detail: impl Into<String>) -> Problem {
         Problem::new(StatusCode::BAD_REQUEST, detail)
     }
 }
