@@ -3,6 +3,7 @@
 mod services;
 mod admin;
 mod v1;
+mod console;
 mod requests;
 mod archives;
 mod operations;

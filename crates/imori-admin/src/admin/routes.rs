@@ -17,6 +17,7 @@ use super::{
     channels, connections, declarations, definitions, exchanges, health, limits, messages, overview,
     permissions, policies, probes, queues, users, vhosts,
 };
+use crate::console;
 use crate::limits::ADMIN_BODY_BYTES_MAX;
 use crate::operations::limits::Limited;
 use crate::requests::admin_state::AdminState;
@@ -31,7 +32,7 @@ const PUT: Method = Method::PUT;
 const POST: Method = Method::POST;
 const DELETE: Method = Method::DELETE;
 
-/// The admin listener: every endpoint of the table and nothing else. A path of `/api` may end with a slash.
+/// The admin listener: every endpoint of the table, the pages of the console, and nothing else. A path of `/api` may end with a slash.
 pub(crate) fn routes(state: Arc<AdminState>) -> Router {
     let mut router = Router::new();
     let mut logins = HashMap::new();
@@ -48,6 +49,7 @@ pub(crate) fn routes(state: Arc<AdminState>) -> Router {
         .fallback(async || Answer::not_found())
         .method_not_allowed_fallback(async || Answer::not_allowed())
         .layer(from_fn_with_state((Arc::clone(&state), Arc::new(logins)), log_in))
+        .merge(console::routes())
         .layer(from_fn_with_state(Guarded::new(&state.broker, ADMIN_BODY_BYTES_MAX), guard))
         .layer(from_fn(word_refusals))
         .with_state(state)

@@ -1,0 +1,10 @@
+//! The broker's side of the web console: its files, and the endpoints made for it. The console uses the paths of `/v1`
+//! for everything else.
+//!
+//! A page of the console is no more than a program: it gets what its user's login allows, and nothing is decided for it
+//! here.
+
+mod pages;
+mod files;
+
+pub(crate) use pages::routes;
