@@ -69,6 +69,22 @@ pub(crate) const EVENTS_LIFE_MAX: Duration = Duration::from_secs(50);
 /// Longest silence of an event stream; a write shows whether its reader is gone.
 pub(crate) const EVENTS_QUIET_MAX: Duration = Duration::from_secs(5);
 
+/// Sessions of the web console. More: the least recently used one ends.
+pub(crate) const SESSIONS_MAX: usize = 1_000;
+
+/// Sessions of one user, so that nobody ends the sessions of others by signing in. More: that user's least recently used
+/// one ends.
+pub(crate) const USER_SESSIONS_MAX: usize = 100;
+
+/// Duration of a session. Longer: the user signs in again.
+pub(crate) const SESSION_LIFE_MAX: Duration = Duration::from_hours(12);
+
+/// Time without a request after which a session ends.
+pub(crate) const SESSION_IDLE_MAX: Duration = Duration::from_hours(1);
+
+/// Checks of a password to sign in, if the user changes during each. More: it is refused.
+pub(crate) const SIGN_IN_CHECKS_MAX: usize = 3;
+
 /// Streams that are restored from archives at once. A further one is refused.
 pub(crate) const RESTORES_MAX: usize = 8;
 

@@ -23,7 +23,7 @@ use crate::operations::limits::Limited;
 use crate::requests::admin_state::AdminState;
 use crate::requests::answer::Answer;
 use crate::requests::endpoint::{Endpoint, Login, Right};
-use crate::requests::login::log_in;
+use crate::requests::login::{challenge_no_page, log_in};
 use crate::requests::problem::word_refusals;
 use crate::v1;
 
@@ -44,6 +44,7 @@ pub(crate) fn routes(state: Arc<AdminState>) -> Router {
     }
     for endpoint in v1::endpoints() {
         router = router.route(&endpoint.path, endpoint.answers(&state));
+        logins.insert(endpoint.path, endpoint.login);
     }
     router
         .fallback(async || Answer::not_found())
@@ -52,6 +53,7 @@ pub(crate) fn routes(state: Arc<AdminState>) -> Router {
         .merge(console::routes())
         .layer(from_fn_with_state(Guarded::new(&state.broker, ADMIN_BODY_BYTES_MAX), guard))
         .layer(from_fn(word_refusals))
+        .layer(from_fn(challenge_no_page))
         .with_state(state)
 }
 

@@ -4,6 +4,9 @@
 //! A page of the console is no more than a program: it gets what its user's login allows, and nothing is decided for it
 //! here.
 
+#![allow(unused_qualifications, reason = "the macro that describes paths qualifies names in scope")]
+
+pub(crate) mod session;
 mod pages;
 mod files;
 

@@ -6,6 +6,7 @@ use std::thread::available_parallelism;
 use imori_core::time::Time;
 use imori_server::broker::Broker;
 
+use super::sessions::Sessions;
 use crate::archives::Restores;
 use crate::metrics::{Metrics, node_name};
 
@@ -19,6 +20,8 @@ pub(crate) struct AdminState {
     pub(crate) metrics: Arc<Metrics>,
     /// The streams that are being restored.
     pub(crate) restores: Restores,
+    /// The sessions of the web console.
+    pub(crate) sessions: Sessions,
 }
 
 impl AdminState {
@@ -30,6 +33,7 @@ impl AdminState {
             started: broker.now(),
             metrics,
             restores: Restores::default(),
+            sessions: Sessions::default(),
         }
     }
 }

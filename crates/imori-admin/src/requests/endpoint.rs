@@ -107,10 +107,10 @@ impl Endpoint {
     pub(crate) fn described(
         method: Method,
         path: String,
-        (action, right): (Action, Right),
+        (login, action, right): (Login, Action, Right),
         answers: MethodRouter<Arc<AdminState>>,
     ) -> Endpoint {
-        Endpoint { method, path, login: Login::Needed, action, right, answers }
+        Endpoint { method, path, login, action, right, answers }
     }
 
     /// The handler behind the tag check.

@@ -5,21 +5,38 @@ use std::sync::Arc;
 
 use axum::extract::{Request, State};
 use axum::http::StatusCode;
-use axum::http::header::AUTHORIZATION;
+use axum::http::header::{AUTHORIZATION, WWW_AUTHENTICATE};
 use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
 use imori_core::authorize::{Identity, Rights, Tag};
 use imori_core::login::Verdict;
 use imori_core::name::Name;
-use imori_server::http::HttpLogin;
+use imori_server::http::{HttpLogin, RequestOrigin};
 
 use super::admin_state::AdminState;
 use super::answer::Answer;
 use super::endpoint::Login as LoginNeed;
+use super::sessions::has_cookie;
 use crate::http::{Names, names_without_login};
+
+/// The header in which browsers name the use of an answer. `empty` stands for a request of a script.
+const SEC_FETCH_DEST: &str = "sec-fetch-dest";
 
 /// The login that each path needs; a path that is not listed needs one from every client.
 type Logins = HashMap<String, LoginNeed>;
+
+/// Removes the challenge from an answer to a page that signs in by itself, for which the browser would ask its user for
+/// a login.
+pub(crate) async fn challenge_no_page(request: Request, next: Next) -> Response {
+    let headers = request.headers();
+    let is_of_script = headers.get(SEC_FETCH_DEST).is_some_and(|used_for| used_for == "empty");
+    let is_of_page = is_of_script || has_cookie(headers) || request.uri().path() == "/v1/session";
+    let mut answer = next.run(request).await;
+    if is_of_page {
+        answer.headers_mut().remove(WWW_AUTHENTICATE);
+    }
+    answer
+}
 
 /// Passes a request on with its user's [`Identity`] and [`Names`] as extensions, or refuses it.
 pub(crate) async fn log_in(
@@ -39,11 +56,21 @@ pub(crate) async fn log_in(
         }
         LoginNeed::Needed | LoginNeed::NeededFromElsewhere | LoginNeed::NotNeeded => {}
     }
-    let Some(login) = HttpLogin::of(&state.broker, &request) else {
-        return Answer::not_authorized().into_response();
+    let origin = RequestOrigin::of(request.extensions());
+    let verdict = if is_anonymous {
+        match state.sessions.of_request(&state.broker, request.headers(), &origin) {
+            Some((session, identity)) => {
+                request.extensions_mut().insert(session);
+                Verdict::Granted(identity)
+            }
+            None => Verdict::Refused,
+        }
+    } else {
+        match HttpLogin::of(&state.broker, &request) {
+            Some(login) => login.decide(&state.broker).await,
+            None => Verdict::Refused,
+        }
     };
-    let source = login.source();
-    let verdict = login.decide(&state.broker).await;
     request.extensions_mut().insert(Names(true));
     match verdict {
         Verdict::Granted(identity) => {
@@ -54,7 +81,7 @@ pub(crate) async fn log_in(
             let (is_read, status) = (asked.0.is_safe(), response.status());
             if !is_read || status == StatusCode::UNAUTHORIZED || status == StatusCode::FORBIDDEN {
                 let asked = (asked.0.as_str(), asked.1.as_str());
-                state.broker.note_http_request(source, &user, asked, status.as_u16());
+                state.broker.note_http_request(origin.source, &user, asked, status.as_u16());
             }
             response
         }

@@ -9,3 +9,4 @@ pub(crate) mod list;
 pub(crate) mod problem;
 pub(crate) mod answer;
 pub(crate) mod admin_state;
+pub(crate) mod sessions;

@@ -2,7 +2,9 @@
 
 use utoipa::OpenApi as _;
 use utoipa::openapi::path::Operation;
-use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityRequirement, SecurityScheme};
+use utoipa::openapi::security::{
+    ApiKey, ApiKeyValue, Http, HttpAuthScheme, SecurityRequirement, SecurityScheme,
+};
 use utoipa::openapi::{ComponentsBuilder, Content, OpenApi, PathItem, Ref, RefOr, Response};
 
 use crate::requests::problem::{PROBLEM_TYPE, Problem};
@@ -13,7 +15,7 @@ use crate::requests::problem::{PROBLEM_TYPE, Problem};
     info(
         title = "Imori",
         description = "The admin API of the Imori message broker. Each path requires a login: a user and a password, \
-            or a token.",
+            a token, or the cookie of a session.",
         license(name = "Apache-2.0")
     ),
     components(schemas(Problem)),
@@ -52,6 +54,8 @@ pub(super) fn head() -> OpenApi {
     let scheme = |scheme| SecurityScheme::Http(Http::new(scheme));
     components.add_security_scheme("password", scheme(HttpAuthScheme::Basic));
     components.add_security_scheme("token", scheme(HttpAuthScheme::Bearer));
+    let cookie = SecurityScheme::ApiKey(ApiKey::Cookie(ApiKeyValue::new("imori_session")));
+    components.add_security_scheme("session", cookie);
     for (_, name, description) in REFUSALS {
         let problem = Content::new(Some(Ref::from_schema_name("Problem")));
         let mut response = Response::new(description);
@@ -62,7 +66,8 @@ pub(super) fn head() -> OpenApi {
     let none: [String; 0] = [];
     document.security = Some(vec![
         SecurityRequirement::new("password", none.clone()),
-        SecurityRequirement::new("token", none),
+        SecurityRequirement::new("token", none.clone()),
+        SecurityRequirement::new("session", none),
     ]);
     document
 }

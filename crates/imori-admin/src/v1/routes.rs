@@ -14,12 +14,18 @@ use super::{
     config, connections, definitions, events, exchanges, links, messages, overview, policies, queues,
     streams, users, vhosts,
 };
+use crate::console::session;
 use crate::requests::admin_state::AdminState;
 use crate::requests::endpoint::{Endpoint, Login, Right};
 
 type Described = UtoipaMethodRouter<Arc<AdminState>>;
 
-/// The table of `/v1`.
+/// The table of paths that need no login: by them users log in.
+fn open_table() -> Vec<Described> {
+    vec![routes!(session::sign_in), routes!(session::sign_out)]
+}
+
+/// The table of all other paths of `/v1`.
 fn table() -> Vec<(Action, Right, Described)> {
     use Action::{Administer, Manage, Monitor, SetPolicy};
     use Right::{Bind, Configure, EndsOwn, Move, Nothing, Read, Shown, ShownOwn, Vhost, Write};
@@ -100,10 +106,13 @@ pub(crate) fn endpoints() -> Vec<Endpoint> {
     };
     let document = (Login::Needed, Action::Manage, Right::Nothing);
     let mut endpoints = vec![Endpoint::new(Method::GET, "/v1/openapi.json", document, answer)];
-    for (action, right, (_, paths, answers)) in table() {
+    let open = (Login::NotNeeded, Action::Manage, Right::Nothing);
+    let open = open_table().into_iter().map(|described| (open, described));
+    let closed = table().into_iter();
+    let closed = closed.map(|(action, right, described)| ((Login::Needed, action, right), described));
+    for (access, (_, paths, answers)) in open.chain(closed) {
         for (path, item) in paths.paths {
-            let method = method_of(&item);
-            endpoints.push(Endpoint::described(method, path, (action, right), answers.clone()));
+            endpoints.push(Endpoint::described(method_of(&item), path, access, answers.clone()));
         }
     }
     endpoints
@@ -128,8 +137,8 @@ fn text_of(document: OpenApi) -> String {
 
 fn described() -> OpenApi {
     let router = OpenApiRouter::<Arc<AdminState>>::with_openapi(head());
-    let described = table().into_iter().map(|(_, _, described)| described);
-    described.fold(router, OpenApiRouter::routes).into_openapi()
+    let closed = table().into_iter().map(|(_, _, described)| described);
+    open_table().into_iter().chain(closed).fold(router, OpenApiRouter::routes).into_openapi()
 }
 
 #[cfg(test)]
