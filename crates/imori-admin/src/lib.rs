@@ -5,6 +5,7 @@ mod admin;
 mod v1;
 mod console;
 mod requests;
+mod live;
 mod archives;
 mod operations;
 mod objects;

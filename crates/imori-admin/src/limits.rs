@@ -85,6 +85,51 @@ pub(crate) const SESSION_IDLE_MAX: Duration = Duration::from_hours(1);
 /// Checks of a password to sign in, if the user changes during each. More: it is refused.
 pub(crate) const SIGN_IN_CHECKS_MAX: usize = 3;
 
+/// Samples of a second that the history keeps: ten minutes. The oldest is dropped.
+pub(crate) const HISTORY_SECONDS_MAX: usize = 600;
+
+/// Samples of a minute that the history keeps: a day. The oldest is dropped.
+pub(crate) const HISTORY_MINUTES_MAX: usize = 1_440;
+
+/// Time between two samples of the broker.
+pub(crate) const SAMPLE_EVERY: Duration = Duration::from_secs(1);
+
+/// Time that a pass over all connections and queues takes of the time until the next one, as a divisor: with nobody
+/// looking, and while somebody follows the overview. While somebody follows a list there is a pass for each sample.
+pub(crate) const PASS_SHARE_UNSEEN: u32 = 4_000;
+pub(crate) const PASS_SHARE_SEEN: u32 = 100;
+
+/// Longest time between two passes.
+pub(crate) const PASS_EVERY_MAX: Duration = Duration::from_mins(1);
+
+/// Seconds in which the length of a queue has to rise before the queue is shown as growing.
+pub(crate) const GROWING_SECONDS: u8 = 5;
+
+/// Readers of the live feed: fewer than an admin listener has connections, so that requests get through. A further one
+/// is refused.
+pub(crate) const FEED_READERS_MAX: usize = 12;
+
+/// Rows in an event of the feed. More: the rest follows in further events.
+pub(crate) const FEED_CHUNK_ROWS_MAX: usize = 2_000;
+
+/// Bytes of rows after which an event of the feed takes no further row, which bounds what waits for a slow reader.
+pub(crate) const FEED_CHUNK_BYTES: usize = 512 * 1024;
+
+/// Rows that are searched for changes at a time, which bounds how long others wait.
+pub(crate) const FEED_SCANNED_MAX: usize = 20_000;
+
+/// Removed rows that a list remembers for its readers. A reader that missed more begins anew.
+pub(crate) const FEED_REMOVED_MAX: usize = 10_000;
+
+/// Changes of stalls that the feed remembers for its readers. A reader that missed more does not hear of them.
+pub(crate) const FEED_STALLS_MAX: usize = 64;
+
+/// Longest silence of the feed; a write shows whether its reader is gone.
+pub(crate) const FEED_QUIET_MAX: Duration = Duration::from_secs(5);
+
+/// Time that a reader of the feed has to take an event. Longer: its feed ends.
+pub(crate) const FEED_WRITE_MAX: Duration = Duration::from_secs(30);
+
 /// Streams that are restored from archives at once. A further one is refused.
 pub(crate) const RESTORES_MAX: usize = 8;
 

@@ -9,6 +9,7 @@ use imori_server::{ImportDefinitions, Importing, Services};
 use serde_json::{Map, Value};
 
 use crate::admin;
+use crate::live;
 use crate::metrics::Metrics;
 use crate::monitor::{self, MonitorState};
 use crate::objects::import::Import;
@@ -18,11 +19,13 @@ use crate::requests::admin_state::AdminState;
 /// The handlers of the admin listeners and of the monitor's, and the import of the definitions file.
 pub fn services(broker: &Broker) -> Services {
     let metrics = Arc::new(Metrics::of(broker));
+    let state = Arc::new(AdminState::new(broker, Arc::clone(&metrics)));
+    live::start(broker, &state.live);
     Services {
         automation: axum::Router::new(),
         gateway: None,
-        monitor: monitor::routes(Arc::new(MonitorState::new(broker, Arc::clone(&metrics)))),
-        admin: admin::routes(Arc::new(AdminState::new(broker, metrics))),
+        monitor: monitor::routes(Arc::new(MonitorState::new(broker, metrics))),
+        admin: admin::routes(state),
         definitions: Some(Box::new(Definitions(broker.clone()))),
     }
 }

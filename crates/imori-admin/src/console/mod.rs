@@ -7,6 +7,8 @@
 #![allow(unused_qualifications, reason = "the macro that describes paths qualifies names in scope")]
 
 pub(crate) mod session;
+pub(crate) mod feed;
+pub(crate) mod history;
 mod pages;
 mod files;
 

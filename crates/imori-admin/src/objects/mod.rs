@@ -5,3 +5,4 @@ pub(crate) mod declaration;
 pub(crate) mod arguments;
 pub(crate) mod change;
 pub(crate) mod operation_error;
+pub(crate) mod stall;

@@ -92,7 +92,7 @@ pub(crate) fn name(connection: &OpenConnection<'_>) -> String {
 }
 
 /// Turns an IPv4-mapped IPv6 address into the IPv4 address.
-fn plain(address: SocketAddr) -> SocketAddr {
+pub(crate) fn plain(address: SocketAddr) -> SocketAddr {
     SocketAddr::new(address.ip().to_canonical(), address.port())
 }
 

@@ -8,6 +8,7 @@ use imori_server::broker::Broker;
 
 use super::sessions::Sessions;
 use crate::archives::Restores;
+use crate::live::Live;
 use crate::metrics::{Metrics, node_name};
 
 /// A broker and the facts about it that the admin listener shows.
@@ -20,6 +21,8 @@ pub(crate) struct AdminState {
     pub(crate) metrics: Arc<Metrics>,
     /// The streams that are being restored.
     pub(crate) restores: Restores,
+    /// The broker as the feed and the history show it.
+    pub(crate) live: Arc<Live>,
     /// The sessions of the web console.
     pub(crate) sessions: Sessions,
 }
@@ -33,6 +36,7 @@ impl AdminState {
             started: broker.now(),
             metrics,
             restores: Restores::default(),
+            live: Live::new(),
             sessions: Sessions::default(),
         }
     }

@@ -1,14 +1,9 @@
 //! `/v1/events`: a live stream of the broker's events, as server-sent events.
 
-use std::convert::Infallible;
-use std::pin::Pin;
-use std::task::{Context, Poll};
-
-use axum::body::{Body, Bytes, HttpBody};
+use axum::body::{Body, Bytes};
 use axum::http::HeaderMap;
 use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use axum::response::{IntoResponse, Response};
-use hyper::body::Frame;
 use imori_server::broker::Broker;
 use imori_server::stall::Heard;
 use serde::Deserialize;
@@ -17,6 +12,7 @@ use tokio::sync::mpsc;
 use tokio::time::{Instant, timeout_at};
 use utoipa::IntoParams;
 
+use crate::http::Streamed;
 use crate::limits::{EVENTS_AT_ONCE, EVENTS_LIFE_MAX, EVENTS_QUIET_MAX};
 use crate::milliseconds::since_epoch;
 use crate::requests::input::Params;
@@ -154,21 +150,6 @@ impl Reader {
             }
             self.next = number + 1;
         }
-    }
-}
-
-/// A response body that is written part by part, as events arrive.
-struct Streamed(mpsc::Receiver<Bytes>);
-
-impl HttpBody for Streamed {
-    type Data = Bytes;
-    type Error = Infallible;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-        self.0.poll_recv(context).map(|part| part.map(|part| Ok(Frame::data(part))))
     }
 }
 

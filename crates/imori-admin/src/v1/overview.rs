@@ -1,12 +1,12 @@
 //! `/v1/overview` and `/v1/stalls`: the broker as a whole.
 
 use imori_core::world::Counter;
-use imori_server::stall::{LateWork, Stall as Seen, Step};
 use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::metrics::memory_bytes;
-use crate::milliseconds::{millis, since_epoch};
+use crate::milliseconds::millis;
+use crate::objects::stall::ShownStall;
 use crate::operations::vhosts::{ObjectTotals, Totals};
 use crate::requests::answer::Answer;
 use crate::requests::input::Answered;
@@ -86,60 +86,14 @@ pub(super) async fn show(operator: Operator) -> Answered<Overview> {
     }))
 }
 
-/// A period in which a part of the broker was late, with its cause.
-#[derive(Debug, Serialize, ToSchema)]
-pub(super) struct Stall {
-    /// The late part: `flush` for a write or sync of the journal, `cell` for a thread that serves clients.
-    what: &'static str,
-    /// The number of the late cell.
-    cell: Option<u16>,
-    /// Start time, in milliseconds since the UNIX epoch.
-    began: u64,
-    /// Duration in milliseconds, up to now if the stall is not over.
-    lasted_ms: u64,
-    over: bool,
-    /// `device`, `frozen`, `busy_device`, `cpu`, `work`, `thread` or `unknown`.
-    cause: &'static str,
-    /// The cause in words.
-    text: &'static str,
-    /// The step of the flush at the last sample: `write` or `sync`.
-    step: Option<&'static str>,
-    /// Bytes waiting for the disk.
-    queued_bytes: usize,
-    /// Number of records written but not synced.
-    unsynced_records: u64,
-}
-
-impl Stall {
-    /// Converts a stall to its form in this API.
-    pub(super) fn of(stall: &Seen) -> Stall {
-        let (what, cell) = match stall.what {
-            LateWork::Flush => ("flush", None),
-            LateWork::Cell(id) => ("cell", Some(id)),
-        };
-        Stall {
-            what,
-            cell,
-            began: since_epoch(stall.began),
-            lasted_ms: millis(stall.lasted),
-            over: stall.is_over,
-            cause: stall.cause.label(),
-            text: stall.cause.text(),
-            step: stall.step.map(Step::text),
-            queued_bytes: stall.queued_bytes,
-            unsynced_records: stall.unsynced,
-        }
-    }
-}
-
 /// The latest stalls, oldest first.
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct Stalls {
-    items: Vec<Stall>,
+    items: Vec<ShownStall>,
 }
 
 /// Lists the latest stalls of the broker, with their causes as far as known.
 #[utoipa::path(get, path = "/v1/stalls", tag = "broker", responses((status = 200, body = Stalls)))]
 pub(super) async fn stalls(operator: Operator) -> Answered<Stalls> {
-    Ok(Answer::of(Stalls { items: operator.broker().stalls().iter().map(Stall::of).collect() }))
+    Ok(Answer::of(Stalls { items: operator.broker().stalls().iter().map(ShownStall::of).collect() }))
 }

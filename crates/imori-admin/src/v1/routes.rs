@@ -14,7 +14,7 @@ use super::{
     config, connections, definitions, events, exchanges, links, messages, overview, policies, queues,
     streams, users, vhosts,
 };
-use crate::console::session;
+use crate::console::{feed, history, session};
 use crate::requests::admin_state::AdminState;
 use crate::requests::endpoint::{Endpoint, Login, Right};
 
@@ -36,6 +36,8 @@ fn table() -> Vec<(Action, Right, Described)> {
         (Administer, Nothing, routes!(config::reload_all)),
         (Administer, Nothing, routes!(definitions::recover)),
         (Monitor, Nothing, routes!(events::follow)),
+        (Manage, Shown, routes!(feed::follow)),
+        (Manage, Nothing, routes!(history::show)),
         (Manage, Nothing, routes!(users::whoami)),
         (Manage, Shown, routes!(vhosts::list)),
         (Manage, Vhost, routes!(vhosts::show)),

@@ -1,0 +1,137 @@
+//! The broker's counters at one moment, and the rates between two of them.
+
+use std::time::{Duration, Instant};
+
+use imori_core::message::DeathReason;
+use imori_core::world::{Counter, Latency};
+use imori_server::broker::{Broker, LATENCY_BOUNDS_US, Times};
+
+use super::quantiles::Buckets;
+use super::sample::{Sample, Series};
+use crate::metrics::memory_bytes;
+
+/// Counters that are kept for the broker as a whole; reading them takes a few loads for each cell.
+#[derive(Debug, Clone)]
+pub(super) struct Counts {
+    at: Instant,
+    returned: u64,
+    expired: u64,
+    dead_lettered: u64,
+    journal_bytes: u64,
+    confirms: Times,
+}
+
+/// Messages of all connections since the start: by protocol, and those of the broker's own services.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Traffic {
+    pub(super) at: Instant,
+    pub(super) published: [u64; Series::PUBLISHED.len()],
+    pub(super) delivered: [u64; Series::DELIVERED.len()],
+    pub(super) settled: u64,
+}
+
+impl Counts {
+    pub(super) fn of(broker: &Broker) -> Counts {
+        Counts {
+            at: Instant::now(),
+            returned: broker.counted(Counter::Unroutable),
+            expired: broker.counted(Counter::DiedExpired),
+            dead_lettered: DeathReason::ALL
+                .into_iter()
+                .map(|reason| broker.counted(Counter::dead_lettered(reason)))
+                .sum(),
+            journal_bytes: broker.commit_figures().counts.bytes,
+            confirms: broker.times(Latency::Confirm),
+        }
+    }
+
+    /// Adds the rates since `before` to a sample.
+    pub(super) fn add_to(&self, sample: &mut Sample, before: &Counts) {
+        let time = self.at.saturating_duration_since(before.at);
+        sample.set(Series::Returned, rate(self.returned, before.returned, time));
+        sample.set(Series::Expired, rate(self.expired, before.expired, time));
+        sample.set(Series::DeadLettered, rate(self.dead_lettered, before.dead_lettered, time));
+        sample.set(Series::JournalBytesRate, rate(self.journal_bytes, before.journal_bytes, time));
+        let mut classes = self.confirms.classes;
+        classes.iter_mut().zip(before.confirms.classes).for_each(|(now, before)| {
+            *now = now.saturating_sub(before);
+        });
+        let latencies = Buckets { bounds_us: &LATENCY_BOUNDS_US, counts: &classes };
+        sample.set(Series::ConfirmP50, latencies.quantile_us(0.5));
+        sample.set(Series::ConfirmP99, latencies.quantile_us(0.99));
+        sample.set(Series::ConfirmMax, latencies.max_us());
+    }
+}
+
+impl Traffic {
+    /// Adds the rates since `before` to a sample.
+    pub(super) fn add_to(&self, sample: &mut Sample, before: &Traffic) {
+        let time = self.at.saturating_duration_since(before.at);
+        for (series, (now, before)) in
+            Series::PUBLISHED.into_iter().zip(self.published.into_iter().zip(before.published))
+        {
+            sample.set(series, rate(now, before, time));
+        }
+        for (series, (now, before)) in
+            Series::DELIVERED.into_iter().zip(self.delivered.into_iter().zip(before.delivered))
+        {
+            sample.set(series, rate(now, before, time));
+        }
+        sample.set(Series::Settled, rate(self.settled, before.settled, time));
+    }
+}
+
+/// Adds the present state of the broker to a sample.
+pub(super) fn add_state(sample: &mut Sample, broker: &Broker) {
+    sample.set(Series::Connections, Some(broker.socket_connections() as f64));
+    sample.set(Series::Queues, Some(broker.queue_count() as f64));
+    sample.set(Series::MemoryBytes, memory_bytes().map(|bytes| bytes as f64));
+    sample.set(Series::DiskFreeBytes, broker.journal_figures().free_bytes.map(|bytes| bytes as f64));
+}
+
+/// Growth per second; `None` without time between.
+pub(super) fn rate(now: u64, before: u64, time: Duration) -> Option<f64> {
+    (!time.is_zero()).then(|| now.saturating_sub(before) as f64 / time.as_secs_f64())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rates_are_between_two_counts() {
+        let at = Instant::now();
+        let counts = |at, expired, confirms: [u64; 2]| {
+            let mut times = Times::default();
+            times.classes[0] = confirms[0];
+            times.classes[1] = confirms[1];
+            Counts { at, returned: 0, expired, dead_lettered: 0, journal_bytes: 0, confirms: times }
+        };
+        let before = counts(at, 100, [5, 5]);
+        let mut sample = Sample::default();
+        counts(at + Duration::from_secs(2), 150, [5, 7]).add_to(&mut sample, &before);
+        assert_eq!((sample.get(Series::Expired), sample.get(Series::Returned)), (Some(25.0), Some(0.0)));
+        assert_eq!(sample.get(Series::ConfirmMax), Some(250.0), "earlier confirms count nothing");
+        counts(at + Duration::from_secs(2), 90, [5, 5]).add_to(&mut sample, &before);
+        assert_eq!((sample.get(Series::Expired), sample.get(Series::ConfirmP50)), (Some(0.0), None));
+        before.add_to(&mut sample, &before);
+        assert_eq!(sample.get(Series::Expired), None, "there is no time between");
+    }
+
+    #[test]
+    fn traffic_is_told_by_protocol() {
+        let at = Instant::now();
+        let before = Traffic { at, published: [1; 5], delivered: [0; 5], settled: 7 };
+        let after = Traffic {
+            at: at + Duration::from_secs(1),
+            published: [1, 2, 3, 4, 5],
+            delivered: [9, 0, 0, 0, 0],
+            settled: 9,
+        };
+        let mut sample = Sample::default();
+        after.add_to(&mut sample, &before);
+        let told = Series::PUBLISHED.map(|series| sample.get(series).unwrap());
+        assert_eq!(told, [0.0, 1.0, 2.0, 3.0, 4.0]);
+        assert_eq!((sample.get(Series::DeliveredStomp), sample.get(Series::Settled)), (Some(9.0), Some(2.0)));
+    }
+}
