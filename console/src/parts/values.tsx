@@ -1,0 +1,31 @@
+// A map of values that a client chose, such as headers and arguments, as text.
+
+import { visibleText } from "../format.ts";
+import { Name } from "./name.tsx";
+
+/** Characters of one value that a page shows. */
+const VALUE_LENGTH_MAX = 2_000;
+
+export function Values({ values, label }: { values: Readonly<Record<string, unknown>>; label: string }) {
+  const entries = Object.entries(values);
+  if (entries.length === 0) return <span class="quiet">–</span>;
+  return (
+    <dl class="values" aria-label={label}>
+      {entries.map(([name, value]) => (
+        <div key={name}>
+          <dt>
+            <Name text={name} />
+          </dt>
+          <dd>
+            <bdi>{valueText(value)}</bdi>
+          </dd>
+        </div>
+      ))}
+    </dl>
+  );
+}
+
+export function valueText(value: unknown): string {
+  const text = typeof value === "string" ? value : JSON.stringify(value);
+  return visibleText(text.length > VALUE_LENGTH_MAX ? text.slice(0, VALUE_LENGTH_MAX) + "…" : text);
+}

@@ -1,0 +1,177 @@
+// A table of any length, of which only the visible rows are in the page.
+// It has one place in the tab order: arrow keys move the active row, Enter opens it.
+
+import type { ComponentChildren } from "preact";
+import { useEffect, useId, useLayoutEffect, useRef, useState } from "preact/hooks";
+import { useLocale } from "../locale.ts";
+
+const ROW_REM = 2.25;
+
+/** Rows drawn above and below the visible ones, so that a fast scroll shows no gap. */
+const ROWS_BEYOND = 8;
+
+export type VirtualColumn<T> = {
+  readonly key: string;
+  readonly label: string;
+  readonly cell: (row: T) => ComponentChildren;
+  /** The narrowest useful width; the first column takes what is left. */
+  readonly widthRem: number;
+  /** Columns of a higher rank disappear first where there is no room. */
+  readonly rank: number;
+  readonly isNumber?: boolean;
+};
+
+type Props<T> = {
+  label: string;
+  columns: readonly VirtualColumn<T>[];
+  rows: readonly T[];
+  rowKey: (row: T) => string | number;
+  sort: { readonly column: string; readonly isDescending: boolean };
+  onSort: (column: string) => void;
+  onOpen: (row: T) => void;
+  empty: string;
+};
+
+export function VirtualTable<T>(props: Props<T>) {
+  const { words, format } = useLocale();
+  const id = useId();
+  const body = useRef<HTMLDivElement>(null);
+  const [view, setView] = useState({ top: 0, height: 600, width: 900, rem: 14 });
+  const [active, setActive] = useState(0);
+
+  useLayoutEffect(() => {
+    const element = body.current;
+    if (element === null) return;
+    const measure = (): void => {
+      const rem = parseFloat(getComputedStyle(document.documentElement).fontSize);
+      setView({ top: element.scrollTop, height: element.clientHeight, width: element.clientWidth, rem });
+    };
+    const observer = new ResizeObserver(measure);
+    observer.observe(element);
+    measure();
+    return () => observer.disconnect();
+  }, []);
+
+  const rowHeight = Math.round(ROW_REM * view.rem);
+  const columns = columnsThatFit(props.columns, view.width / view.rem);
+  const template = columns.map((column, index) => `minmax(${column.widthRem}rem, ${index === 0 ? "4fr" : "1fr"})`).join(" ");
+  const first = Math.max(0, Math.floor(view.top / rowHeight) - ROWS_BEYOND);
+  const count = Math.ceil(view.height / rowHeight) + 2 * ROWS_BEYOND;
+  const shown = props.rows.slice(first, first + count);
+  const current = Math.min(active, Math.max(0, props.rows.length - 1));
+
+  useEffect(() => {
+    const element = body.current;
+    if (element !== null && element.scrollTop > props.rows.length * rowHeight) element.scrollTop = 0;
+  }, [props.rows.length, rowHeight]);
+
+  const activate = (index: number): void => {
+    const next = Math.max(0, Math.min(props.rows.length - 1, index));
+    setActive(next);
+    const element = body.current;
+    if (element === null) return;
+    const top = next * rowHeight;
+    if (top < element.scrollTop) element.scrollTop = top;
+    else if (top + rowHeight > element.scrollTop + element.clientHeight) element.scrollTop = top + rowHeight - element.clientHeight;
+  };
+
+  const press = (event: KeyboardEvent): void => {
+    const page = Math.max(1, Math.floor(view.height / rowHeight) - 1);
+    const steps: Readonly<Record<string, number>> = {
+      ArrowDown: current + 1,
+      ArrowUp: current - 1,
+      PageDown: current + page,
+      PageUp: current - page,
+      Home: 0,
+      End: props.rows.length - 1,
+    };
+    const next = steps[event.key];
+    const row = props.rows[current];
+    if (next !== undefined) activate(next);
+    else if (event.key === "Enter" && row !== undefined && event.target === body.current) props.onOpen(row);
+    else return;
+    event.preventDefault();
+  };
+
+  return (
+    <div class="virtual" role="grid" aria-label={props.label} aria-rowcount={props.rows.length + 1} aria-colcount={columns.length}>
+      <div role="rowgroup" class="virtual-head">
+        <div role="row" aria-rowindex={1} style={{ gridTemplateColumns: template }}>
+          {columns.map((column) => {
+            const isSorted = props.sort.column === column.key;
+            return (
+              <div
+                key={column.key}
+                role="columnheader"
+                class={column.isNumber === true ? "number" : undefined}
+                aria-sort={isSorted ? (props.sort.isDescending ? "descending" : "ascending") : "none"}
+              >
+                <button type="button" onClick={() => props.onSort(column.key)}>
+                  {column.label}
+                  <span aria-hidden="true" class="sort-mark">
+                    {isSorted ? (props.sort.isDescending ? "↓" : "↑") : ""}
+                  </span>
+                </button>
+              </div>
+            );
+          })}
+        </div>
+      </div>
+      <div
+        role="rowgroup"
+        class="virtual-body"
+        ref={body}
+        tabIndex={0}
+        aria-label={words.listKeys}
+        aria-activedescendant={props.rows.length > 0 ? `${id}-${current}` : undefined}
+        onKeyDown={press}
+        onScroll={(event) => setView({ ...view, top: event.currentTarget.scrollTop })}
+      >
+        <div class="virtual-space" role="presentation" style={{ height: `${props.rows.length * rowHeight}px` }}>
+          {shown.map((row, offset) => {
+            const index = first + offset;
+            return (
+              <div
+                key={props.rowKey(row)}
+                id={`${id}-${index}`}
+                role="row"
+                aria-rowindex={index + 2}
+                aria-selected={index === current}
+                class={index === current ? "active" : undefined}
+                style={{ gridTemplateColumns: template, transform: `translateY(${index * rowHeight}px)`, height: `${rowHeight}px` }}
+                onClick={() => setActive(index)}
+              >
+                {columns.map((column) => (
+                  <div key={column.key} role="gridcell" class={column.isNumber === true ? "number" : undefined}>
+                    {column.cell(row)}
+                  </div>
+                ))}
+              </div>
+            );
+          })}
+        </div>
+        {props.rows.length === 0 && (
+          <div role="row" class="virtual-empty">
+            <div role="gridcell" class="quiet empty">
+              {props.empty}
+            </div>
+          </div>
+        )}
+      </div>
+      <p class="virtual-foot quiet" role="presentation">
+        {words.rowsShown(format.count(props.rows.length))}
+      </p>
+    </div>
+  );
+}
+
+function columnsThatFit<T>(columns: readonly VirtualColumn<T>[], widthRem: number): readonly VirtualColumn<T>[] {
+  let left = widthRem - 1;
+  const fitting = new Set<string>();
+  for (const column of [...columns].sort((a, b) => a.rank - b.rank)) {
+    if (column.widthRem > left && fitting.size > 0) break;
+    left -= column.widthRem;
+    fitting.add(column.key);
+  }
+  return columns.filter((column) => fitting.has(column.key));
+}
