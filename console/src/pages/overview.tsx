@@ -168,6 +168,7 @@ function Charts({ samples }: { samples: Samples }) {
           times={samples.times}
           format={(value) => format.bytes(value)}
           series={[line(words.overview.memory, "memory_bytes")]}
+          isBytes
         />
       </Section>
     </div>
@@ -181,23 +182,23 @@ function Broker({ feed, view, onRetry }: { feed: Feed; view: View<Overview>; onR
   const started = feed.hello?.started;
   return (
     <Section title={words.overview.broker}>
-      <Facts
-        facts={[
-          [words.overview.version, <bdi>{`${view.value.product} ${view.value.version}`}</bdi>],
-          [words.overview.node, <bdi>{feed.hello?.node ?? "–"}</bdi>],
-          [words.overview.uptime, format.duration(started === undefined ? view.value.uptime_ms : feed.now() - started)],
-          [
-            words.overview.listeners,
-            <ul class="inline-list">
-              {view.value.listeners.map((listener) => (
-                <li key={listener.name + listener.address}>
-                  <b>{listener.name}</b> <bdi class="mono">{listener.address}</bdi>
-                </li>
-              ))}
-            </ul>,
-          ],
-        ]}
-      />
+      <div class="stack">
+        <Facts
+          facts={[
+            [words.overview.version, <bdi>{`${view.value.product} ${view.value.version}`}</bdi>],
+            [words.overview.node, <bdi>{feed.hello?.node ?? "–"}</bdi>],
+            [words.overview.uptime, format.duration(started === undefined ? view.value.uptime_ms : feed.now() - started)],
+          ]}
+        />
+        <h3>{words.overview.listeners}</h3>
+        <ul class="inline-list">
+          {view.value.listeners.map((listener) => (
+            <li key={listener.name + listener.address}>
+              {listener.name} <bdi class="mono">{listener.address}</bdi>
+            </li>
+          ))}
+        </ul>
+      </div>
     </Section>
   );
 }

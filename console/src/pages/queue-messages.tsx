@@ -3,6 +3,7 @@
 import { useState } from "preact/hooks";
 import { call, type Failure } from "../api/client.ts";
 import type { Message, Messages } from "../api/types.ts";
+import { visibleName } from "../format.ts";
 import { failureOf } from "../load.ts";
 import { useLocale } from "../locale.ts";
 import { Badge } from "../parts/badge.tsx";
@@ -12,9 +13,11 @@ import { Facts, type Fact } from "../parts/facts.tsx";
 import { Name } from "../parts/name.tsx";
 import { Section } from "../parts/page.tsx";
 import { Values } from "../parts/values.tsx";
-import { bodyBytes, SHOWN_BYTES_MAX } from "../payload.ts";
+import { asText, bodyBytes, SHOWN_BYTES_MAX } from "../payload.ts";
 
 const PEEK_COUNT = 20;
+/** Characters of a body in the row of its message; a multiple of four, as base64 has it. */
+const PREVIEW_LENGTH_MAX = 120;
 
 type Peek =
   | { readonly kind: "idle" }
@@ -78,7 +81,10 @@ function MessageItem({ message }: { message: Message }) {
       <summary>
         <span class="quiet">{format.count(message.position)}</span>
         <Name text={message.routing_key} />
-        <span>
+        <span class="preview quiet">
+          <bdi>{previewOf(message)}</bdi>
+        </span>
+        <span class="when">
           {message.redelivered && <Badge tone="warn">{words.message.redelivered}</Badge>}{" "}
           {message.deaths.length > 0 && <Badge tone="danger">{words.message.deaths}</Badge>}
         </span>
@@ -87,6 +93,12 @@ function MessageItem({ message }: { message: Message }) {
       {isOpen && <MessageBody message={message} />}
     </details>
   );
+}
+
+/** The beginning of the body on one line; empty if it is no text. */
+function previewOf(message: Message): string {
+  const bytes = bodyBytes(message.payload.slice(0, 2 * PREVIEW_LENGTH_MAX), message.payload_encoding);
+  return visibleName((asText(bytes, true) ?? "").replace(/\s+/g, " ").slice(0, PREVIEW_LENGTH_MAX));
 }
 
 function MessageBody({ message }: { message: Message }) {

@@ -15,7 +15,7 @@ import { Loaded } from "../parts/loaded.tsx";
 import { Name } from "../parts/name.tsx";
 import { Page, Section } from "../parts/page.tsx";
 import { Table, type Column } from "../parts/table.tsx";
-import { Values, valueText } from "../parts/values.tsx";
+import { Value, Values } from "../parts/values.tsx";
 import { addressOf } from "../route.ts";
 import { QueueActions } from "./queue-actions.tsx";
 import { QueueMessages } from "./queue-messages.tsx";
@@ -79,7 +79,7 @@ export function QueuePage({ query }: { query: URLSearchParams }) {
                   empty={words.none}
                   columns={[
                     { label: words.queue.setting, cell: (setting) => <span class="mono">{setting.key}</span> },
-                    { label: words.queue.value, cell: (setting) => (setting.value === null || setting.value === undefined ? "–" : <bdi>{valueText(setting.value)}</bdi>) },
+                    { label: words.queue.value, cell: (setting) => <Value value={setting.value} /> },
                     { label: words.queue.source, cell: (setting) => <Name text={setting.source} /> },
                   ]}
                 />

@@ -3,6 +3,7 @@
 import { useState } from "preact/hooks";
 import { call, type Failure } from "../api/client.ts";
 import type { Stream, StreamMessage } from "../api/types.ts";
+import { visibleName } from "../format.ts";
 import { failureOf, useLoad } from "../load.ts";
 import { useLocale } from "../locale.ts";
 import { BodyView } from "../parts/body-view.tsx";
@@ -15,11 +16,13 @@ import { Name } from "../parts/name.tsx";
 import { Page, Section } from "../parts/page.tsx";
 import { Table, type Column } from "../parts/table.tsx";
 import { Values } from "../parts/values.tsx";
-import { decodeBase64 } from "../payload.ts";
+import { asText, decodeBase64 } from "../payload.ts";
 import { addressOf } from "../route.ts";
 
 const INTERVAL_MS = 2_000;
 const MESSAGES_COUNT = 20;
+/** Characters of base64 for the row of a message; a multiple of four. */
+const PREVIEW_BASE64_LENGTH = 160;
 const BYTE_LIMITS: ReadonlySet<string> = new Set(["bytes", "message_bytes"]);
 
 type StreamConsumer = NonNullable<Stream["consumers"]>[number];
@@ -168,6 +171,12 @@ function StreamMessages({ at, first }: { at: { vhost: string; name: string }; fi
   );
 }
 
+/** The beginning of the body on one line; empty if it is no text. */
+function previewOf(message: StreamMessage): string {
+  const text = asText(decodeBase64(message.body.slice(0, PREVIEW_BASE64_LENGTH)), true) ?? "";
+  return visibleName(text.replace(/\s+/g, " "));
+}
+
 function StreamMessageItem({ message }: { message: StreamMessage }) {
   const { words, format } = useLocale();
   const w = words.message;
@@ -177,6 +186,9 @@ function StreamMessageItem({ message }: { message: StreamMessage }) {
       <summary>
         <span class="quiet">{format.count(message.sequence)}</span>
         <Name text={message.subject} />
+        <span class="preview quiet">
+          <bdi>{previewOf(message)}</bdi>
+        </span>
         <span class="when quiet">{format.dateTime(message.stored_at)}</span>
         <span class="number">{format.bytes(message.body_bytes)}</span>
       </summary>

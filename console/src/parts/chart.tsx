@@ -7,7 +7,10 @@ import { useLocale } from "../locale.ts";
 
 /** Rows of the table beside a chart; a longer one says no more. */
 const TABLE_ROWS_MAX = 60;
-const HEIGHT_REM = 13;
+const HEIGHT_REM = 12;
+const TIME_AXIS_REM = 2.2;
+/** Steps of an axis of bytes. */
+const BYTE_STEPS = Array.from({ length: 50 }, (_, exponent) => 2 ** exponent);
 /** Lines differ by dashes too, for readers who cannot tell the colours apart. */
 const DASHES = [[], [6, 3], [2, 3], [9, 3, 2, 3], [1, 4]];
 const SERIES_MAX = DASHES.length;
@@ -21,9 +24,10 @@ type Props = {
   series: readonly Series[];
   format: (value: number | null) => string;
   isLogarithmic?: boolean;
+  isBytes?: boolean;
 };
 
-export function Chart({ title, times, series, format, isLogarithmic }: Props) {
+export function Chart({ title, times, series, format, isLogarithmic, isBytes }: Props) {
   const { words, format: formats, language } = useLocale();
   const holder = useRef<HTMLDivElement>(null);
   const plot = useRef<uPlot | null>(null);
@@ -41,7 +45,7 @@ export function Chart({ title, times, series, format, isLogarithmic }: Props) {
   useEffect(() => {
     const element = holder.current;
     if (element === null) return;
-    const chart = new uPlot(optionsFor(element, lines, isLogarithmic === true, language, latestFormat, setCursor), [[]], element);
+    const chart = new uPlot(optionsFor(element, lines, { isLogarithmic: isLogarithmic === true, isBytes: isBytes === true }, language, latestFormat, setCursor), [[]], element);
     plot.current = chart;
     const observer = new ResizeObserver(() => chart.setSize({ width: element.clientWidth, height: heightPx() }));
     observer.observe(element);
@@ -131,7 +135,7 @@ function tableRows(length: number): number[] {
 function optionsFor(
   element: HTMLElement,
   lines: readonly Series[],
-  isLogarithmic: boolean,
+  scale: { readonly isLogarithmic: boolean; readonly isBytes: boolean },
   language: string,
   format: { readonly current: (value: number | null) => string },
   onCursor: (index: number | null) => void,
@@ -146,14 +150,15 @@ function optionsFor(
     height: heightPx(),
     legend: { show: false },
     cursor: { y: false, points: { size: 6 }, drag: { x: false, y: false } },
-    scales: { x: { time: true }, y: isLogarithmic ? { distr: 3 } : { range: (_, __, max) => [0, max > 0 ? max * 1.08 : 1] } },
+    scales: { x: { time: true }, y: scale.isLogarithmic ? { distr: 3 } : { range: (_, __, max) => [0, max > 0 ? max * 1.08 : 1] } },
     axes: [
-      { ...axis, values: (_, ticks) => ticks.map((tick) => clock.format(tick * 1_000)), space: 5 * remPx() },
+      { ...axis, values: (_, ticks) => ticks.map((tick) => clock.format(tick * 1_000)), size: TIME_AXIS_REM * remPx(), space: 5 * remPx() },
       {
         ...axis,
         size: 4.6 * remPx(),
         values: (_, ticks) => ticks.map((tick) => (tick === null ? "" : format.current(tick))),
         space: 2.6 * remPx(),
+        ...(scale.isBytes ? { incrs: BYTE_STEPS } : {}),
       },
     ],
     series: [

@@ -77,7 +77,7 @@ function StallTable({ stalls }: { stalls: readonly Stall[] }) {
     { label: words.overview.lasted, cell: (stall) => format.duration(stall.lasted_ms), isNumber: true },
     { label: words.overview.part, cell: partOf },
     { label: words.overview.cause, cell: (stall) => <Badge tone={stall.over ? "plain" : "danger"}>{words.overview.causes[stall.cause] ?? stall.cause}</Badge> },
-    { label: words.overview.details, cell: (stall) => <bdi>{visibleText(stall.text)}</bdi> },
+    { label: words.overview.details, cell: (stall) => <bdi>{visibleText(stall.text)}</bdi>, isText: true },
   ];
   return <Table label={words.overview.stalls} columns={columns} rows={stalls} empty={words.overview.noStalls} />;
 }

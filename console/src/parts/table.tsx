@@ -6,6 +6,8 @@ export type Column<T> = {
   readonly label: string;
   readonly cell: (row: T) => ComponentChildren;
   readonly isNumber?: boolean;
+  /** Sentences, which would become a column of single words. */
+  readonly isText?: boolean;
 };
 
 type Props<T> = { label: string; columns: readonly Column<T>[]; rows: readonly T[]; empty: string };
@@ -28,7 +30,7 @@ export function Table<T>({ label, columns, rows, empty }: Props<T>) {
           {rows.map((row, index) => (
             <tr key={index}>
               {columns.map((column) => (
-                <td key={column.label} class={column.isNumber === true ? "number" : undefined}>
+                <td key={column.label} class={column.isNumber === true ? "number" : column.isText === true ? "wide" : undefined}>
                   {column.cell(row)}
                 </td>
               ))}

@@ -1,6 +1,7 @@
 // A map of values that a client chose, such as headers and arguments, as text.
 
 import { visibleText } from "../format.ts";
+import { useLocale } from "../locale.ts";
 import { Name } from "./name.tsx";
 
 /** Characters of one value that a page shows. */
@@ -17,12 +18,18 @@ export function Values({ values, label }: { values: Readonly<Record<string, unkn
             <Name text={name} />
           </dt>
           <dd>
-            <bdi>{valueText(value)}</bdi>
+            <Value value={value} />
           </dd>
         </div>
       ))}
     </dl>
   );
+}
+
+export function Value({ value }: { value: unknown }) {
+  const { words } = useLocale();
+  if (value === null || value === undefined) return <span class="quiet">–</span>;
+  return value === "" ? <span class="quiet">{words.emptyValue}</span> : <bdi>{valueText(value)}</bdi>;
 }
 
 export function valueText(value: unknown): string {
