@@ -1,20 +1,21 @@
 import assert from "node:assert/strict";
 import { createRequire } from "node:module";
 import { readFileSync } from "node:fs";
-import { before, test } from "node:test";
+import { test } from "node:test";
 import { address, addressOfQueue, api, bind, declareExchange, declareQueue, login, publish, signIn, vhost, world } from "./world.mjs";
 
-const here = world();
 const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 
-before(async () => {
+const here = world({ seed });
+
+async function seed() {
   await declareQueue("access");
   await declareQueue("access.stream", { "x-queue-type": "stream" });
   await publish("access", '{"a":1}', { headers: { h: "v" } });
   await publish("access.stream", "x");
   await declareExchange("access.topic", "topic");
   await bind("access.topic", "access", "a.#");
-});
+}
 
 const ROUTES = [
   ["overview", () => address("")],
@@ -79,7 +80,7 @@ test("a queue is reached and purged with keys alone", async () => {
   await here.page.getByRole("link", { name: "keys", exact: true }).waitFor();
   for (let step = 0; step < 20; step += 1) {
     await here.page.keyboard.press("Tab");
-    if (await here.page.evaluate(() => document.activeElement.classList.contains("virtual-body"))) break;
+    if (await here.page.evaluate(() => document.activeElement.classList.contains("virtual-grid"))) break;
   }
   await here.page.keyboard.press("End");
   await here.page.keyboard.press("Home");

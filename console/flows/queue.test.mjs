@@ -16,12 +16,12 @@ async function peek() {
 test("a message is published from the page and seen in a peek", async () => {
   await declareQueue("publish");
   await open("publish");
-  await here.page.getByRole("button", { name: "Publish" }).click();
+  await here.page.getByRole("button", { name: "Publish", exact: true }).click();
   const dialog = here.page.getByRole("dialog");
   await dialog.getByLabel("Body").fill('{"newt":9007199254740993}');
   await dialog.getByLabel("Content type").fill("application/json");
   await dialog.getByLabel("Headers").fill("colour: black and red");
-  await dialog.getByRole("button", { name: "Publish" }).click();
+  await dialog.getByRole("button", { name: "Publish", exact: true }).click();
   await here.page.getByText("Published. Receivers: 1.").waitFor();
   await peek();
   await here.page.locator(".message summary").click();
@@ -32,10 +32,10 @@ test("a message is published from the page and seen in a peek", async () => {
 test("a line that is no header is refused before anything is sent", async () => {
   await declareQueue("header");
   await open("header");
-  await here.page.getByRole("button", { name: "Publish" }).click();
+  await here.page.getByRole("button", { name: "Publish", exact: true }).click();
   const dialog = here.page.getByRole("dialog");
   await dialog.getByLabel("Headers").fill("nonsense");
-  await dialog.getByRole("button", { name: "Publish" }).click();
+  await dialog.getByRole("button", { name: "Publish", exact: true }).click();
   await dialog.getByRole("alert").getByText("is not a header").waitFor();
   assert.equal((await readQueue("header")).ready, 0);
 });

@@ -70,10 +70,10 @@ export async function stompClient() {
 }
 
 /**
- * Opens a browser around the flows of a file.
+ * Opens a browser around the flows of a file, after `seed` has made what they look at.
  * After each flow it checks that the page threw nothing, and that its content security policy stopped nothing.
  */
-export function world({ isSignedIn = true } = {}) {
+export function world({ isSignedIn = true, seed = async () => undefined } = {}) {
   const here = { page: undefined, context: undefined, browser: undefined };
   let faults = [];
 
@@ -81,6 +81,7 @@ export function world({ isSignedIn = true } = {}) {
     assert.ok(password, "set IMORI_LOGIN to an administrator, as user:password");
     await api("PUT", `/v1/vhosts/${inVhost}`, { description: "flows of the console" });
     await api("PUT", `/v1/users/${encodeURIComponent(user)}/permissions/${inVhost}`, { configure: ".*", write: ".*", read: ".*" });
+    await seed();
     here.browser = await chromium.launch({ executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium", args: ["--no-sandbox"] });
   });
 

@@ -93,7 +93,7 @@ function Frame({ user, onLanguage, onSignedOut }: Props) {
       <a class="skip" href="#content">
         {words.skipToContent}
       </a>
-      <div class={isMenuOpen ? "side open" : "side"}>
+      <header class={isMenuOpen ? "side open" : "side"}>
         <div class="side-head">
           <Link to={addressOf("")} class="home">
             <Wordmark />
@@ -125,7 +125,7 @@ function Frame({ user, onLanguage, onSignedOut }: Props) {
             </div>
           </div>
         </div>
-      </div>
+      </header>
       <main id="content" tabIndex={-1}>
         <RestartNote />
         <Outlet route={route} />

@@ -92,7 +92,7 @@ export function Chart({ title, times, series, format, isLogarithmic, isBytes }: 
       <details onToggle={(event) => setTable(event.currentTarget.open)}>
         <summary>{words.asTable}</summary>
         {isTable && (
-          <div class="scroll chart-table" role="region" aria-label={title} tabIndex={0}>
+          <div class="scroll chart-table" role="group" aria-label={title} tabIndex={0}>
             <table>
               <thead>
                 <tr>

@@ -15,7 +15,7 @@ type Props<T> = { label: string; columns: readonly Column<T>[]; rows: readonly T
 export function Table<T>({ label, columns, rows, empty }: Props<T>) {
   if (rows.length === 0) return <p class="quiet empty">{empty}</p>;
   return (
-    <div class="scroll" role="region" aria-label={label} tabIndex={0}>
+    <div class="scroll" role="group" aria-label={label} tabIndex={0}>
       <table>
         <thead>
           <tr>

@@ -35,16 +35,18 @@ type Props<T> = {
 export function VirtualTable<T>(props: Props<T>) {
   const { words, format } = useLocale();
   const id = useId();
-  const body = useRef<HTMLDivElement>(null);
+  const grid = useRef<HTMLDivElement>(null);
+  const head = useRef<HTMLDivElement>(null);
   const [view, setView] = useState({ top: 0, height: 600, width: 900, rem: 14 });
   const [active, setActive] = useState(0);
 
   useLayoutEffect(() => {
-    const element = body.current;
+    const element = grid.current;
     if (element === null) return;
     const measure = (): void => {
       const rem = parseFloat(getComputedStyle(document.documentElement).fontSize);
-      setView({ top: element.scrollTop, height: element.clientHeight, width: element.clientWidth, rem });
+      const height = element.clientHeight - (head.current?.offsetHeight ?? 0);
+      setView({ top: element.scrollTop, height, width: element.clientWidth, rem });
     };
     const observer = new ResizeObserver(measure);
     observer.observe(element);
@@ -61,21 +63,23 @@ export function VirtualTable<T>(props: Props<T>) {
   const current = Math.min(active, Math.max(0, props.rows.length - 1));
 
   useEffect(() => {
-    const element = body.current;
+    const element = grid.current;
     if (element !== null && element.scrollTop > props.rows.length * rowHeight) element.scrollTop = 0;
   }, [props.rows.length, rowHeight]);
 
   const activate = (index: number): void => {
     const next = Math.max(0, Math.min(props.rows.length - 1, index));
     setActive(next);
-    const element = body.current;
+    const element = grid.current;
     if (element === null) return;
     const top = next * rowHeight;
     if (top < element.scrollTop) element.scrollTop = top;
-    else if (top + rowHeight > element.scrollTop + element.clientHeight) element.scrollTop = top + rowHeight - element.clientHeight;
+    else if (top + rowHeight > element.scrollTop + view.height) element.scrollTop = top + rowHeight - view.height;
   };
 
   const press = (event: KeyboardEvent): void => {
+    // The buttons of the header and the links of the rows have keys of their own.
+    if (event.target !== grid.current) return;
     const page = Math.max(1, Math.floor(view.height / rowHeight) - 1);
     const steps: Readonly<Record<string, number>> = {
       ArrowDown: current + 1,
@@ -88,46 +92,49 @@ export function VirtualTable<T>(props: Props<T>) {
     const next = steps[event.key];
     const row = props.rows[current];
     if (next !== undefined) activate(next);
-    else if (event.key === "Enter" && row !== undefined && event.target === body.current) props.onOpen(row);
+    else if (event.key === "Enter" && row !== undefined) props.onOpen(row);
     else return;
     event.preventDefault();
   };
 
   return (
-    <div class="virtual" role="grid" aria-label={props.label} aria-rowcount={props.rows.length + 1} aria-colcount={columns.length}>
-      <div role="rowgroup" class="virtual-head">
-        <div role="row" aria-rowindex={1} style={{ gridTemplateColumns: template }}>
-          {columns.map((column) => {
-            const isSorted = props.sort.column === column.key;
-            return (
-              <div
-                key={column.key}
-                role="columnheader"
-                class={column.isNumber === true ? "number" : undefined}
-                aria-sort={isSorted ? (props.sort.isDescending ? "descending" : "ascending") : "none"}
-              >
-                <button type="button" onClick={() => props.onSort(column.key)}>
-                  {column.label}
-                  <span aria-hidden="true" class="sort-mark">
-                    {isSorted ? (props.sort.isDescending ? "↓" : "↑") : ""}
-                  </span>
-                </button>
-              </div>
-            );
-          })}
-        </div>
-      </div>
+    <div class="virtual">
       <div
-        role="rowgroup"
-        class="virtual-body"
-        ref={body}
+        class="virtual-grid"
+        role="grid"
+        ref={grid}
         tabIndex={0}
-        aria-label={words.listKeys}
+        aria-label={props.label}
+        aria-description={words.listKeys}
+        aria-rowcount={props.rows.length + 1}
+        aria-colcount={columns.length}
         aria-activedescendant={props.rows.length > 0 ? `${id}-${current}` : undefined}
         onKeyDown={press}
         onScroll={(event) => setView({ ...view, top: event.currentTarget.scrollTop })}
       >
-        <div class="virtual-space" role="presentation" style={{ height: `${props.rows.length * rowHeight}px` }}>
+        <div role="rowgroup" class="virtual-head" ref={head}>
+          <div role="row" aria-rowindex={1} style={{ gridTemplateColumns: template }}>
+            {columns.map((column) => {
+              const isSorted = props.sort.column === column.key;
+              return (
+                <div
+                  key={column.key}
+                  role="columnheader"
+                  class={column.isNumber === true ? "number" : undefined}
+                  aria-sort={isSorted ? (props.sort.isDescending ? "descending" : "ascending") : "none"}
+                >
+                  <button type="button" onClick={() => props.onSort(column.key)}>
+                    {column.label}
+                    <span aria-hidden="true" class="sort-mark">
+                      {isSorted ? (props.sort.isDescending ? "↓" : "↑") : ""}
+                    </span>
+                  </button>
+                </div>
+              );
+            })}
+          </div>
+        </div>
+        <div role="rowgroup" class="virtual-space" style={{ height: `${props.rows.length * rowHeight}px` }}>
           {shown.map((row, offset) => {
             const index = first + offset;
             return (
@@ -149,16 +156,16 @@ export function VirtualTable<T>(props: Props<T>) {
               </div>
             );
           })}
-        </div>
-        {props.rows.length === 0 && (
-          <div role="row" class="virtual-empty">
-            <div role="gridcell" class="quiet empty">
-              {props.empty}
+          {props.rows.length === 0 && (
+            <div role="row" class="virtual-empty">
+              <div role="gridcell" class="quiet empty">
+                {props.empty}
+              </div>
             </div>
-          </div>
-        )}
+          )}
+        </div>
       </div>
-      <p class="virtual-foot quiet" role="presentation">
+      <p class="virtual-foot quiet">
         {words.rowsShown(format.count(props.rows.length))}
       </p>
     </div>
