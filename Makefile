@@ -12,6 +12,11 @@ EXECUTIONS ?= 1000
 PAUSES ?= 200
 DATA ?= .data
 
+# The web console, as the admin listener embeds it. Without npm the broker is built without it, and says so to browsers.
+CONSOLE := console/dist/index.html
+CONSOLE_SOURCES := $(shell find console -type f -not -path '*/node_modules/*' -not -path '*/dist/*' \
+	-not -path '*/build/*' -not -name schema.d.ts) docs/reference/openapi.json
+
 # A workspace of its own: the load tool for peers without a broker.
 BROKERLESS := crates/imori-brokerless/Cargo.toml
 
@@ -20,12 +25,12 @@ ifdef CI
 export CARGO_INCREMENTAL = 0
 endif
 
-.PHONY: help run test check instructions advisories build unit sim fuzz interop amqp automation stalls durability automation-kills long-queue docs bench peers mutants packs soak setup fmt clean
+.PHONY: help run test console check instructions advisories build unit sim fuzz interop amqp automation stalls durability automation-kills long-queue docs bench peers mutants packs soak setup fmt clean
 
 help: ## Shows this list.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-run: ## Builds the broker, quickly, and runs it with every listener on loopback.
+run: console ## Builds the broker, quickly, and runs it with every listener on loopback.
 	$(CARGO) build --release --bin imori
 	IMORI__GATEWAY__ROUTES=examples/gateway/routes.toml exec target/release/imori serve --data-dir $(DATA)
 
@@ -35,6 +40,14 @@ test: setup ## Installs what the tests need and runs everything.
 
 setup:
 	ci/setup.sh test
+
+console: ## Builds the web console, which the broker embeds.
+	@if command -v npm >/dev/null; then $(MAKE) --no-print-directory $(CONSOLE); \
+	else echo "the broker is built without its web console, which needs npm; install Node 20 or later" >&2; fi
+
+$(CONSOLE): $(CONSOLE_SOURCES)
+	ci/npm.sh console
+	npm --prefix console run --silent build -- --logLevel warn
 
 check: ## Formatting, lints, the shape of the tree, dependencies.
 	ci/setup.sh check
@@ -49,6 +62,7 @@ check: ## Formatting, lints, the shape of the tree, dependencies.
 	.venv/bin/ruff format --check --quiet ci tests bench
 	.venv/bin/mypy --strict ci/tree.py ci/stages.py
 	cd tests && ../.venv/bin/mypy .
+	npm --prefix console run --silent check
 	python3 bench/instructions.py --check-record
 
 instructions: ## Counts the instructions of a message; fails where one costs 2 % more than is recorded.
@@ -59,10 +73,12 @@ advisories: ## Known faults of dependencies; asks the advisory database over the
 	ci/setup.sh check
 	.tools/bin/cargo-deny --log-level error check advisories
 
-build: ## Everything that is tested, once: tests, programs, the simulator.
+build: console ## Everything that is tested, once: tests, programs, the simulator.
 	$(CARGO) test --workspace --locked --quiet --no-run
 
-unit: build ## Unit tests, conversations, the command line.
+unit: build ## Unit tests, conversations, the command line, the console's logic and size.
+	NODE_OPTIONS=--test-reporter=dot npm --prefix console run --silent test
+	npm --prefix console run --silent size
 	$(CARGO) test --workspace --locked --quiet --lib --bins --test it
 
 sim: build ## The simulator: SEEDS seeds and every planted bug.
@@ -75,7 +91,7 @@ interop: build ## Third-party clients, and hostile ones, against the real broker
 	tests/interop/nats/build.sh
 	bench/brokerless/build.sh .tools/peers dev
 	$(CARGO) test --manifest-path $(BROKERLESS) --target-dir $(or $(CARGO_TARGET_DIR),target) --locked --quiet
-	.venv/bin/pytest -q -n 4 tests/interop tests/security --ignore tests/interop/amqp --ignore tests/interop/amqp10
+	.venv/bin/pytest -q -n 4 tests/interop tests/security tests/console --ignore tests/interop/amqp --ignore tests/interop/amqp10
 	.venv/bin/pytest -q -n 4 tests/gateway
 
 automation: build ## The automation: rules, packs, sensors and workflows in the real broker, and its API by StackStorm's clients.

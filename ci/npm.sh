@@ -1,0 +1,11 @@
+#!/usr/bin/env bash
+# Installs what the package-lock.json of each folder names, unless that is there already.
+# Usage: ci/npm.sh FOLDER...
+set -euo pipefail
+cd "$(dirname "$0")/.."
+for folder in "$@"; do
+    if ! [ "$folder/node_modules" -nt "$folder/package-lock.json" ]; then
+        npm ci --prefix "$folder" --silent --no-fund --no-audit
+        touch "$folder/node_modules"
+    fi
+done

@@ -1,0 +1,55 @@
+"""The web console in a browser, beside the real broker: `console/flows` by its own runner."""
+
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from harness.imori import REPOSITORY, Imori, running_imori
+
+CONSOLE = REPOSITORY / "console"
+FLOWS = sorted(path.name for path in (CONSOLE / "flows").glob("*.test.mjs"))
+BROWSER = shutil.which("chromium")
+
+# Seconds for a file of flows, each of which opens a page or two.
+LONGEST_S = 240
+
+
+@pytest.fixture(scope="module")
+def imori(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Imori]:
+    """A broker with its console and every protocol."""
+    folder = tmp_path_factory.mktemp("console")
+    with running_imori(folder, amqp=True, nats=True, admin=True) as imori:
+        yield imori
+        assert imori.stop() == 0
+
+
+def test_there_are_flows() -> None:
+    assert FLOWS
+
+
+@pytest.mark.skipif(BROWSER is None, reason="there is no Chromium")
+@pytest.mark.parametrize("file", FLOWS)
+def test_flows_pass(imori: Imori, file: str, tmp_path: Path) -> None:
+    assert imori.admin is not None
+    host, port = imori.admin
+    environment = os.environ | {
+        "IMORI_ADMIN": f"http://{host}:{port}",
+        "IMORI_LOGIN": f"operator:{imori.operator_password()}",
+        "CHROMIUM": str(BROWSER),
+        "HOME": str(tmp_path),
+    }
+    ended = subprocess.run(
+        ["node", "--test", f"flows/{file}"],
+        cwd=CONSOLE,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=LONGEST_S,
+        check=False,
+    )
+    assert ended.returncode == 0, ended.stdout
