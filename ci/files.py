@@ -38,7 +38,7 @@ EXTENSIONS = {
     "ci": {"py", "sh", "toml"},
     "console": {"css", "gitignore", "html", "json", "mjs", "npmrc", "svg", "ts", "tsx"},
     "crates": {"c", "conf", "css", "js", "lock", "py", "rb", "rs", "sh", "talk", "toml", "txt", "yaml"},
-    "deploy": {"json", "yml"},
+    "deploy": {"control", "copyright", "json", "postinst", "postrm", "prerm", "service", "toml", "yml"},
     "docs": {"json", "md", "toml"},
     "examples": {"html", "java", "js", "md", "py", "sh", "toml", "xml"},
     "fuzz": {"dict", "lock", "rs", "toml"},

@@ -10,6 +10,7 @@ mod nats_server;
 mod client;
 mod log;
 mod log_writer;
+mod watchdog;
 mod notify;
 mod arguments;
 mod archive_files;

@@ -15,6 +15,8 @@ use std::os::unix::net::{SocketAddr, UnixDatagram};
 pub(crate) enum State {
     /// Clients can connect.
     Ready,
+    /// The broker works; its watchdog may wait for another period.
+    Alive,
     /// The broker is shutting down.
     Stopping,
 }
@@ -35,6 +37,7 @@ fn send(socket: &OsStr, state: State) -> io::Result<()> {
     };
     let text: &[u8] = match state {
         State::Ready => b"READY=1",
+        State::Alive => b"WATCHDOG=1",
         State::Stopping => b"STOPPING=1",
     };
     UnixDatagram::unbound()?.send_to_addr(text, &address)?;
@@ -83,10 +86,12 @@ mod tests {
     }
 
     #[test]
-    fn the_service_manager_hears_of_both_states() {
+    fn the_service_manager_hears_of_every_state() {
         let path = env::temp_dir().join(format!("imori-notify-{}", std::process::id()));
         let receiver = UnixDatagram::bind(&path).unwrap();
-        for (state, text) in [(State::Ready, &b"READY=1"[..]), (State::Stopping, b"STOPPING=1")] {
+        for (state, text) in
+            [(State::Ready, &b"READY=1"[..]), (State::Alive, b"WATCHDOG=1"), (State::Stopping, b"STOPPING=1")]
+        {
             send(path.as_os_str(), state).unwrap();
             assert_eq!(received(&receiver), text);
         }

@@ -21,6 +21,7 @@ use crate::log;
 use crate::notify::{ReadyFile, State, tell_service_manager};
 use crate::output::print_line;
 use crate::reload::reload;
+use crate::watchdog;
 
 /// Run the broker until SIGTERM, SIGINT or SIGUSR2; a second one ends it at once.
 ///
@@ -112,7 +113,9 @@ impl Serve {
         };
         let routes = gateway::routes(&loaded)?;
         let mut gateway = None;
+        let mut watched = None;
         let started = Server::start_with(config, |broker| {
+            watched = Some(broker.clone());
             let mut services = imori_admin::services(broker);
             let made = gateway.insert(Gateway::new(broker, config.gateway.workers));
             services.gateway = Some(Arc::new(made.clone()));
@@ -141,6 +144,7 @@ impl Serve {
             file.tell().context("`--ready-fd` cannot be written")?;
         }
         tell(State::Ready);
+        watched.into_iter().for_each(watchdog::start);
         info!(version = env!("CARGO_PKG_VERSION"), "ready");
         let reloader = server.reloader();
         let outcome = server.serve(|request| match request {

@@ -122,13 +122,16 @@ fn a_pipe_and_a_service_manager_are_told_when_clients_can_connect() {
     let mut command = Command::new("sh");
     let script = "exec \"$0\" serve --listen stomp=127.0.0.1:0 --ready-fd 3 3>&1 >/dev/null";
     command.args(["-c", script, env!("CARGO_BIN_EXE_imori")]).env("NOTIFY_SOCKET", &socket);
+    command.env("WATCHDOG_USEC", "200000").env_remove("WATCHDOG_PID");
     let mut broker = Broker::start(&mut command);
     assert_eq!(broker.line(), "ready\n");
     assert_eq!(broker.line(), "", "the pipe ends, and the broker does not");
     assert!(broker.child.try_wait().unwrap().is_none());
-    let mut told = [0; 64];
-    let len = manager.recv(&mut told).unwrap();
-    assert_eq!(&told[..len], b"READY=1");
+    for expected in [&b"READY=1"[..], b"WATCHDOG=1", b"WATCHDOG=1"] {
+        let mut told = [0; 64];
+        let len = manager.recv(&mut told).unwrap();
+        assert_eq!(&told[..len], expected);
+    }
     std::fs::remove_file(&socket).unwrap();
 }
 

@@ -1,0 +1,213 @@
+"""Packs a binary of `imori` for those who install it: a Debian package, an archive, a wheel, and their checksums.
+
+Usage: ci/packages.py BINARY OUTPUT_FOLDER [--version VERSION] [--quick]
+
+`make packages` builds the binary first: static, so that it runs on every Linux of its architecture. All times in the
+packages are that of the last commit, so that a second build gives the same bytes. `--quick` does not compress.
+"""
+
+from __future__ import annotations
+
+import argparse
+import base64
+import gzip
+import hashlib
+import os
+import platform
+import re
+import shutil
+import subprocess
+import sys
+import tarfile
+import tempfile
+import zipfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+ROOT = Path(__file__).resolve().parent.parent
+DEPLOY = ROOT / "deploy"
+SUMMARY = "A message broker for the clients you already have: STOMP, NATS, AMQP 0-9-1 and 1.0"
+
+# Debian's name of each architecture.
+ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
+SHELLS = {
+    "bash": "usr/share/bash-completion/completions/imori",
+    "fish": "usr/share/fish/vendor_completions.d/imori.fish",
+    "zsh": "usr/share/zsh/vendor-completions/_imori",
+}
+
+
+def run(*command: str | Path) -> str:
+    """Runs a program to a good end and returns its output."""
+    return subprocess.run(command, check=True, capture_output=True, text=True, cwd=ROOT).stdout
+
+
+class Packer:
+    """What all packages share: the binary, its version, and the time of everything."""
+
+    def __init__(self, binary: Path, output: Path, version: str, *, is_quick: bool) -> None:
+        self.output = output
+        self.version = version
+        self.is_quick = is_quick
+        self.machine = platform.machine()
+        self.time = int(os.environ.get("SOURCE_DATE_EPOCH") or run("git", "log", "-1", "--format=%ct"))
+        self.tree = output / "tree"
+        shutil.rmtree(self.tree, ignore_errors=True)
+        self._fill(binary)
+
+    def _fill(self, binary: Path) -> None:
+        """Puts every installed file where it belongs under a root."""
+        program = self._put(binary, "usr/bin/imori", 0o755)
+        if not self.is_quick:
+            run("strip", program)
+        self.is_static = "statically linked" in run("file", "-b", program) or "static-pie" in run("file", "-b", program)
+        self._put(DEPLOY / "systemd/imori.service", "usr/lib/systemd/system/imori.service")
+        self._put(DEPLOY / "debian/imori.toml", "etc/imori/imori.toml")
+        self._put(ROOT / "docs/reference/imori.toml", "usr/share/doc/imori/imori.toml")
+        self._put(ROOT / "CHANGELOG.md", "usr/share/doc/imori/CHANGELOG.md")
+        self._put(DEPLOY / "debian/copyright", "usr/share/doc/imori/copyright")
+        for shell, path in SHELLS.items():
+            self._write(run(program, "completions", shell).encode(), path)
+        with tempfile.TemporaryDirectory() as folder:
+            run(program, "man", folder)
+            for page in sorted(Path(folder).iterdir()):
+                self._write(gzip.compress(page.read_bytes(), mtime=0), f"usr/share/man/man1/{page.name}.gz")
+
+    def _put(self, source: Path, path: str, mode: int = 0o644) -> Path:
+        return self._write(source.read_bytes(), path, mode)
+
+    def _write(self, text: bytes, path: str, mode: int = 0o644) -> Path:
+        target = self.tree / path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_bytes(text)
+        target.chmod(mode)
+        return target
+
+    def _files(self) -> Iterator[tuple[str, Path]]:
+        for path in sorted(self.tree.rglob("*")):
+            if path.is_file():
+                yield str(path.relative_to(self.tree)), path
+
+    def debian(self) -> Path:
+        """The Debian package, by dpkg-deb."""
+        architecture = ARCHITECTURES[self.machine]
+        root = self.output / "debian"
+        shutil.rmtree(root, ignore_errors=True)
+        shutil.copytree(self.tree, root)
+        size = sum(path.stat().st_size for _, path in self._files()) // 1024
+        control = (DEPLOY / "debian/control").read_text()
+        for name, value in {
+            "VERSION": self.version,
+            "ARCHITECTURE": architecture,
+            "SIZE": str(size),
+            "DEPENDS": "passwd" if self.is_static else "passwd, libc6",
+        }.items():
+            control = control.replace(f"@{name}@", value)
+        meta = root / "DEBIAN"
+        meta.mkdir()
+        (meta / "control").write_text(control)
+        (meta / "conffiles").write_text("/etc/imori/imori.toml\n")
+        sums = (f"{hashlib.md5(path.read_bytes()).hexdigest()}  {name}\n" for name, path in self._files())
+        (meta / "md5sums").write_text("".join(sums))
+        for script in ("postinst", "prerm", "postrm"):
+            shutil.copy(DEPLOY / "debian" / script, meta / script)
+            (meta / script).chmod(0o755)
+        package = self.output / f"imori_{self.version}_{architecture}.deb"
+        compression = "-Znone" if self.is_quick else "-Zxz"
+        environment = os.environ | {"SOURCE_DATE_EPOCH": str(self.time)}
+        command = ["dpkg-deb", "--root-owner-group", compression, "--build", str(root), str(package)]
+        subprocess.run(command, check=True, env=environment, stdout=subprocess.DEVNULL)
+        shutil.rmtree(root)
+        return package
+
+    def archive(self) -> Path:
+        """A compressed archive of one folder, for other systems."""
+        name = f"imori-{self.version}-{self.machine}-linux"
+        path = self.output / f"{name}.tar.gz"
+
+        def plain(member: tarfile.TarInfo) -> tarfile.TarInfo:
+            member.mtime, member.uid, member.gid, member.uname, member.gname = self.time, 0, 0, "", ""
+            return member
+
+        level = 0 if self.is_quick else 9
+        with (
+            path.open("wb") as file,
+            gzip.GzipFile("", "wb", level, file, mtime=0) as packed,
+            tarfile.open(fileobj=packed, mode="w", format=tarfile.PAX_FORMAT) as archive,
+        ):
+            for name_at_root in ("LICENSE", "README.md"):
+                archive.add(ROOT / name_at_root, f"{name}/{name_at_root}", filter=plain)
+            for member, source in self._files():
+                archive.add(source, f"{name}/{member.removeprefix('usr/')}", filter=plain)
+        return path
+
+    def wheel(self) -> Path:
+        """A wheel whose only content is the program, so that `pip install` gives the command `imori`."""
+        tag = f"py3-none-linux_{self.machine}"
+        if self.is_static:
+            tag = f"py3-none-manylinux2014_{self.machine}.musllinux_1_1_{self.machine}"
+        info = f"imori-{self.version}.dist-info"
+        files = {
+            f"imori-{self.version}.data/scripts/imori": (self.tree / "usr/bin/imori").read_bytes(),
+            f"{info}/METADATA": (
+                f"Metadata-Version: 2.4\nName: imori\nVersion: {self.version}\nSummary: {SUMMARY}\n"
+                "License-Expression: Apache-2.0\nDescription-Content-Type: text/markdown\n\n"
+                + (ROOT / "README.md").read_text()
+            ).encode(),
+            f"{info}/WHEEL": f"Wheel-Version: 1.0\nGenerator: imori\nRoot-Is-Purelib: false\nTag: {tag}\n".encode(),
+            f"{info}/licenses/LICENSE": (ROOT / "LICENSE").read_bytes(),
+        }
+        record = "".join(f"{name},sha256={digest(text)},{len(text)}\n" for name, text in files.items())
+        files[f"{info}/RECORD"] = (record + f"{info}/RECORD,,\n").encode()
+        path = self.output / f"imori-{self.version}-{tag}.whl"
+        with zipfile.ZipFile(path, "w", zipfile.ZIP_STORED if self.is_quick else zipfile.ZIP_DEFLATED) as packed:
+            for name, text in files.items():
+                # The oldest time that the format can hold.
+                member = zipfile.ZipInfo(name, (1980, 1, 1, 0, 0, 0))
+                member.external_attr = (0o100755 if "/scripts/" in name else 0o100644) << 16
+                member.compress_type = packed.compression
+                packed.writestr(member, text)
+        return path
+
+
+def digest(text: bytes) -> str:
+    """The hash of a file as a wheel records it.
+
+    >>> digest(b"")
+    '47DEQpj8HBSa-_TImW-5JCeuQeRkm5NMpJWZG3hSuFU'
+    """
+    return base64.urlsafe_b64encode(hashlib.sha256(text).digest()).rstrip(b"=").decode()
+
+
+def current_version() -> str:
+    """The version in the workspace's manifest."""
+    found = re.search(r'^\[workspace\.package\]\nversion = "([^"]+)"', (ROOT / "Cargo.toml").read_text(), re.MULTILINE)
+    if found is None:
+        sys.exit("Cargo.toml: `workspace.package` has no version")
+    return found[1]
+
+
+def main() -> None:
+    """Writes the packages, and SHA256SUMS beside them."""
+    arguments = argparse.ArgumentParser(description="Packs a binary of imori.")
+    arguments.add_argument("binary", type=Path)
+    arguments.add_argument("output", type=Path)
+    arguments.add_argument("--version", default=current_version())
+    arguments.add_argument("--quick", action="store_true", help="do not compress")
+    given = arguments.parse_args()
+    output = given.output.resolve()
+    output.mkdir(parents=True, exist_ok=True)
+    packer = Packer(given.binary.resolve(), output, given.version, is_quick=given.quick)
+    packages = [packer.debian(), packer.archive(), packer.wheel()]
+    shutil.rmtree(packer.tree)
+    sums = (f"{hashlib.sha256(package.read_bytes()).hexdigest()}  {package.name}\n" for package in packages)
+    (output / "SHA256SUMS").write_text("".join(sums))
+    for package in packages:
+        print(f"{package.name}: {package.stat().st_size / 1e6:.1f} MB")
+
+
+if __name__ == "__main__":
+    main()

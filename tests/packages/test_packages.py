@@ -1,0 +1,151 @@
+"""The packages, of the binary under test: installed, upgraded, removed, and made twice."""
+
+import os
+import shutil
+import subprocess
+import sys
+import venv
+from pathlib import Path
+
+import pytest
+
+from harness.imori import BINARY, REPOSITORY
+
+# The root of this system with all changes in memory, its own network, and nothing of it afterwards.
+CLEAN_ROOT = r"""
+set -eu
+mount -t tmpfs none "$1"
+mkdir "$1/upper" "$1/work" "$1/root"
+mount -t overlay overlay -o "lowerdir=/,upperdir=$1/upper,workdir=$1/work" "$1/root"
+mount --rbind /proc "$1/root/proc"
+mount --rbind /dev "$1/root/dev"
+mkdir -p "$1/root/packages"
+mount --bind "$2" "$1/root/packages"
+ip link set lo up
+exec chroot "$1/root" sh -eu
+"""
+
+CONFIG = "/etc/imori/imori.toml"
+START = f"""
+mkfifo /ready
+runuser -u imori -- sh -c 'exec imori serve --config {CONFIG} --ready-fd 3 3>/ready >/dev/null' &
+broker=$!
+read -r line </ready
+test "$line" = ready
+rm /ready
+"""
+STOP = """
+kill -TERM "$broker"
+wait "$broker"
+"""
+
+
+def pack(folder: Path, version: str) -> Path:
+    """Makes the packages of a version in a folder of its own."""
+    output = folder / version
+    command = [sys.executable, "ci/packages.py", BINARY, str(output), "--version", version]
+    subprocess.run([*command, "--quick"], cwd=REPOSITORY, check=True, capture_output=True)
+    return output
+
+
+@pytest.fixture(scope="module")
+def packages(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the packages of two versions, 1.0.0 and 1.0.1."""
+    folder = tmp_path_factory.mktemp("packages")
+    for version in ("1.0.0", "1.0.1"):
+        pack(folder, version)
+    return folder
+
+
+def in_clean_root(packages: Path, folder: Path, script: str) -> str:
+    """Runs a script in a copy of this system, and returns its output."""
+    command = ["unshare", "--mount", "--net", "--pid", "--fork", "--kill-child"]
+    ended = subprocess.run(
+        [*command, "sh", "-c", CLEAN_ROOT, "sh", str(folder), str(packages)],
+        input=script,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=120,
+        check=False,
+        env={"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "DEBIAN_FRONTEND": "noninteractive"},
+    )
+    assert ended.returncode == 0, ended.stdout
+    return ended.stdout
+
+
+def can_make_roots(folder: Path) -> bool:
+    """Returns whether this process may mount."""
+    probe = 'mount -t tmpfs none "$1" && mkdir "$1/u" "$1/w" "$1/m" && mount -t overlay overlay '
+    probe += '-o "lowerdir=/,upperdir=$1/u,workdir=$1/w" "$1/m"'
+    command = ["unshare", "--mount", "--net", "--pid", "--fork", "sh", "-c", probe, "sh"]
+    return subprocess.run([*command, str(folder)], capture_output=True, check=False).returncode == 0
+
+
+@pytest.mark.skipif(shutil.which("dpkg-deb") is None, reason="this is no Debian")
+def test_the_debian_package_is_installed_upgraded_and_removed(
+    packages: Path, tmp_path: Path
+) -> None:
+    if os.getuid() != 0 or not can_make_roots(tmp_path):
+        pytest.skip("a clean root takes the right to mount")
+    install = "dpkg --force-unsafe-io --install /packages/{0}/imori_{0}_*.deb >/dev/null"
+    status = "dpkg-query --show --showformat '${Version} ${Status}\\n' imori"
+    output = in_clean_root(
+        packages,
+        tmp_path,
+        "\n".join(
+            [
+                install.format("1.0.0"),
+                f"imori config check {CONFIG} >/dev/null",
+                "stat --format '%U %a %n' /var/lib/imori",
+                START,
+                "imori pub --persistent /queue/kept 'a message' >/dev/null",
+                "imori status --data-dir /var/lib/imori | grep -c '^queues'",
+                STOP,
+                f"echo '# of this host' >>{CONFIG}",
+                install.format("1.0.1"),
+                status,
+                f"tail -n 1 {CONFIG}",
+                START,
+                "imori sub --count 1 /queue/kept",
+                STOP,
+                "dpkg --force-unsafe-io --remove imori >/dev/null",
+                f"test ! -e /usr/bin/imori && test -e {CONFIG}",
+                "dpkg --force-unsafe-io --purge imori 2>&1 | grep data",
+                "test ! -e /etc/imori && test -d /var/lib/imori/journal",
+            ]
+        ),
+    )
+    assert output.splitlines() == [
+        "imori 700 /var/lib/imori",
+        "1",
+        "1.0.1 install ok installed",
+        "# of this host",
+        "a message",
+        "imori: /var/lib/imori still has the broker's data",
+    ]
+
+
+def test_the_archive_runs_where_it_is_unpacked(packages: Path, tmp_path: Path) -> None:
+    (archive,) = (packages / "1.0.0").glob("*.tar.gz")
+    shutil.unpack_archive(archive, tmp_path, filter="data")
+    (folder,) = tmp_path.iterdir()
+    said = subprocess.run([folder / "bin/imori", "--help"], check=True, capture_output=True)
+    assert b"imori <COMMAND>" in said.stdout
+
+
+def test_pip_installs_the_wheel(packages: Path, tmp_path: Path) -> None:
+    (wheel,) = (packages / "1.0.0").glob("*.whl")
+    venv.create(tmp_path, with_pip=True)
+    pip = [tmp_path / "bin/pip", "install", "--quiet", "--no-index", "--no-deps"]
+    subprocess.run([*pip, wheel], check=True, capture_output=True)
+    said = subprocess.run([tmp_path / "bin/imori", "--help"], check=True, capture_output=True)
+    assert b"imori <COMMAND>" in said.stdout
+    subprocess.run([tmp_path / "bin/pip", "uninstall", "--quiet", "--yes", "imori"], check=True)
+    assert not (tmp_path / "bin/imori").exists()
+
+
+def test_a_second_build_gives_the_same_bytes(packages: Path, tmp_path: Path) -> None:
+    again = pack(tmp_path, "1.0.0")
+    sums = [(folder / "SHA256SUMS").read_text() for folder in (packages / "1.0.0", again)]
+    assert sums[0] == sums[1]
