@@ -94,8 +94,9 @@ pub(crate) async fn word_refusals(request: Request, next: Next) -> Response {
     headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     let is_worded = headers.get(CONTENT_TYPE).is_some_and(|kind| kind == PROBLEM_TYPE);
     // As in RabbitMQ, a user without the right gets 401 too, but without a challenge for another login.
-    let is_denied =
-        answer.status() == StatusCode::UNAUTHORIZED && !answer.headers().contains_key(WWW_AUTHENTICATE);
+    let is_denied = !is_worded
+        && answer.status() == StatusCode::UNAUTHORIZED
+        && !answer.headers().contains_key(WWW_AUTHENTICATE);
     if is_denied {
         *answer.status_mut() = StatusCode::FORBIDDEN;
     }
