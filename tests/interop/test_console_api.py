@@ -1,6 +1,7 @@
 """The broker's side of the web console: its pages, sessions, the live feed and the history."""
 
 import base64
+import contextlib
 import json
 import socket
 import time
@@ -436,6 +437,19 @@ def chunked_events(stream: socket.socket, kind: str) -> Iterator[Any]:
                     yield json.loads(data)
 
 
+def opened(imori: Imori) -> Feed:
+    """Opens a feed once the broker has seen that earlier readers are gone."""
+    feeds: list[Feed] = []
+
+    def is_open() -> bool:
+        with contextlib.suppress(AssertionError):
+            feeds.append(Feed(imori, "overview", basic(imori)))
+        return bool(feeds)
+
+    wait_for(is_open)
+    return feeds[0]
+
+
 def test_the_feed_refuses_unknown_topics_and_too_many_readers(imori: Imori) -> None:
     for topics in ["nothing", "queues,Overview", "queues;connections"]:
         answer = ask(imori, f"/v1/feed?topics={topics}")
@@ -445,22 +459,13 @@ def test_the_feed_refuses_unknown_topics_and_too_many_readers(imori: Imori) -> N
     assert ask(imori, "/v1/feed", login=None).status == 401
     with ExitStack() as stack:
         for _ in range(FEED_READERS_MAX):
-            feed = stack.enter_context(Feed(imori, "overview", basic(imori)))
+            feed = stack.enter_context(opened(imori))
             feed.next("hello")
         further = ask(imori, "/v1/feed")
         assert further.status == 503
         assert str(FEED_READERS_MAX) in further.json()["detail"]
         assert ask(imori, "/v1/whoami").status == 200, "requests still get through"
-
-    def is_free() -> bool:
-        try:
-            Feed(imori, "overview", basic(imori)).close()
-        except AssertionError:
-            return False
-        return True
-
-    # The broker sees by its next write that a reader is gone.
-    wait_for(is_free)
+    opened(imori).close()
 
 
 def test_the_history_has_what_the_broker_did(imori: Imori) -> None:

@@ -175,9 +175,13 @@ impl FeedReader {
             }
             self.write_news(&now).await?;
             let quiet_until = self.last_write + FEED_QUIET_MAX;
-            match timeout_at(quiet_until, latest.changed()).await {
+            let changed = tokio::select! {
+                changed = timeout_at(quiet_until, latest.changed()) => changed,
+                () = self.parts.closed() => return None,
+            };
+            match changed {
                 Ok(changed) => changed.ok()?,
-                // This write fails if the reader is gone.
+                // A proxy that drops quiet connections lets this one pass.
                 Err(_) => self.write(String::from(":\n\n")).await?,
             }
         }
