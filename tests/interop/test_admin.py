@@ -160,7 +160,7 @@ def test_a_closed_stomp_client_is_told_too(imori: Imori) -> None:
 
 def test_whoever_does_not_log_in_is_told_nothing(imori: Imori) -> None:
     for login in [None, "guest:wrong", "eve:guest", ":"]:
-        for path in ["/api/connections", "/api/nothing", "/"]:
+        for path in ["/api/connections", "/api/nothing", "/nothing"]:
             answer = ask(imori, path, login=login)
             assert answer.status == 401, (login, path)
             assert answer.headers["WWW-Authenticate"].startswith("Basic realm=")

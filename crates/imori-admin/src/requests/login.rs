@@ -19,7 +19,7 @@ use super::endpoint::Login as LoginNeed;
 use super::sessions::has_cookie;
 use crate::http::{Names, names_without_login};
 
-/// The header in which browsers name the use of an answer. `empty` stands for a request of a script.
+/// The header in which browsers name the use of an answer: `document` for one that the user opens.
 const SEC_FETCH_DEST: &str = "sec-fetch-dest";
 
 /// The login that each path needs; a path that is not listed needs one from every client.
@@ -29,8 +29,8 @@ type Logins = HashMap<String, LoginNeed>;
 /// a login.
 pub(crate) async fn challenge_no_page(request: Request, next: Next) -> Response {
     let headers = request.headers();
-    let is_of_script = headers.get(SEC_FETCH_DEST).is_some_and(|used_for| used_for == "empty");
-    let is_of_page = is_of_script || has_cookie(headers) || request.uri().path() == "/v1/session";
+    let is_part = headers.get(SEC_FETCH_DEST).is_some_and(|used_for| used_for != "document");
+    let is_of_page = is_part || has_cookie(headers) || request.uri().path() == "/v1/session";
     let mut answer = next.run(request).await;
     if is_of_page {
         answer.headers_mut().remove(WWW_AUTHENTICATE);
