@@ -10,7 +10,7 @@ const BY_READY: Sort<Item> = { column: "ready", isDescending: true };
 function filled(): { table: DeltaTable<Item>; view: SortedView<Item> } {
   const table = new DeltaTable<Item>((row) => row.name.toLowerCase());
   table.apply(chunk([[1, "Orders", 5], [2, "mail", null], [3, "audit", 9]], { reset: true }));
-  return { table, view: new SortedView(table, BY_NAME) };
+  return { table, view: new SortedView(table) };
 }
 
 function names(view: SortedView<Item>, sort: Sort<Item>, needle = ""): string[] {
@@ -41,7 +41,7 @@ test("merged changes give the order of a whole sort", () => {
   const table = new DeltaTable<Item>((row) => row.name);
   const rows = Array.from({ length: 500 }, (_, id) => [id, `q${(id * 7919) % 500}`, (id * 31) % 97] as const);
   table.apply(chunk(rows, { reset: true }));
-  const view = new SortedView(table, BY_READY);
+  const view = new SortedView(table);
   view.rows(BY_READY, "");
   for (let round = 1; round < 20; round += 1) {
     const changed = Array.from({ length: 50 }, (_, index) => {
@@ -50,6 +50,6 @@ test("merged changes give the order of a whole sort", () => {
     });
     table.apply(chunk(changed, { removed: [round * 3] }));
     const merged = view.rows(BY_READY, "").map((row) => row.value.id);
-    assert.deepEqual(merged, new SortedView(table, BY_READY).rows(BY_READY, "").map((row) => row.value.id), `round ${round}`);
+    assert.deepEqual(merged, new SortedView(table).rows(BY_READY, "").map((row) => row.value.id), `round ${round}`);
   }
 });

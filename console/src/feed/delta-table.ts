@@ -3,15 +3,18 @@
 
 import type { Cell, Chunk } from "./protocol.ts";
 
-/** A row, and its text for searches. */
-export type Row<T> = { value: T; text: string };
+/** The version of a row that its table no longer has. */
+const REMOVED = -1;
+
+/** A row, its text for searches, and a number that is another one whenever the row changes. */
+export type Row<T> = { value: T; text: string; version: number };
 
 /** The rows that changed between two calls of `Reader.take`. */
 export type Changes<T> = {
   /** All rows are new, and none of the older ones is in the table. */
   readonly isReset: boolean;
   readonly changed: ReadonlySet<Row<T>>;
-  readonly removed: ReadonlySet<Row<T>>;
+  readonly hasRemoved: boolean;
 };
 
 export class DeltaTable<T extends { readonly id: number }> {
@@ -65,6 +68,7 @@ export class DeltaTable<T extends { readonly id: number }> {
       const row = this.#rows.get(fresh.value.id) ?? fresh;
       row.value = fresh.value;
       row.text = fresh.text;
+      row.version += 1;
       this.#rows.set(fresh.value.id, row);
       for (const reader of this.#readers) reader.note(row);
     }
@@ -72,6 +76,7 @@ export class DeltaTable<T extends { readonly id: number }> {
       const row = this.#rows.get(id);
       if (row === undefined) continue;
       this.#rows.delete(id);
+      row.version = REMOVED;
       for (const reader of this.#readers) reader.noteRemoved(row);
     }
   }
@@ -89,7 +94,7 @@ export class DeltaTable<T extends { readonly id: number }> {
       value[column] = cells[index] ?? null;
     });
     const typed = value as unknown as T;
-    return { value: typed, text: this.#searchText(typed) };
+    return { value: typed, text: this.#searchText(typed), version: 0 };
   }
 }
 
@@ -97,7 +102,7 @@ export class DeltaTable<T extends { readonly id: number }> {
 export class Reader<T> {
   #isReset = true;
   #changed = new Set<Row<T>>();
-  #removed = new Set<Row<T>>();
+  #hasRemoved = false;
   readonly #onClose: () => void;
 
   constructor(onClose: () => void) {
@@ -109,23 +114,22 @@ export class Reader<T> {
   }
 
   noteRemoved(row: Row<T>): void {
-    if (this.#isReset) return;
     this.#changed.delete(row);
-    this.#removed.add(row);
+    this.#hasRemoved = true;
   }
 
   noteReset(): void {
     this.#isReset = true;
     this.#changed = new Set();
-    this.#removed = new Set();
+    this.#hasRemoved = false;
   }
 
   /** Returns the changes since the last call. */
   take(): Changes<T> {
-    const changes = { isReset: this.#isReset, changed: this.#changed, removed: this.#removed };
+    const changes = { isReset: this.#isReset, changed: this.#changed, hasRemoved: this.#hasRemoved };
     this.#isReset = false;
     this.#changed = new Set();
-    this.#removed = new Set();
+    this.#hasRemoved = false;
     return changes;
   }
 

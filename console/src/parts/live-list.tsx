@@ -26,7 +26,7 @@ export function LiveList<T extends { readonly id: number }>(props: Props<T>) {
   const [needle, setNeedle] = useState(props.query.get("search") ?? "");
   const [sort, setSort] = useState<Sort<T>>(() => sortOf(props.query, props.columns) ?? props.first);
   const search = useRef<HTMLInputElement>(null);
-  const view = useMemo(() => new SortedView<T>(props.table, props.first), [props.table]);
+  const view = useMemo(() => new SortedView<T>(props.table), [props.table]);
   useEffect(() => () => view.close(), [view]);
   const rows = view.rows(sort, needle);
 
@@ -73,7 +73,7 @@ export function LiveList<T extends { readonly id: number }>(props: Props<T>) {
         label={props.label}
         columns={props.columns}
         rows={rows}
-        rowKey={(row) => row.value.id}
+        rowVersion={(row) => row.version}
         sort={sort}
         onSort={sortBy}
         onOpen={(row) => navigate(props.addressOfRow(row.value))}

@@ -1,8 +1,8 @@
 // A table of any length, of which only the visible rows are in the page.
 // It has one place in the tab order: arrow keys move the active row, Enter opens it.
 
-import type { ComponentChildren } from "preact";
-import { useEffect, useId, useLayoutEffect, useRef, useState } from "preact/hooks";
+import { Component, type ComponentChildren } from "preact";
+import { useEffect, useId, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { useLocale } from "../locale.ts";
 
 const ROW_REM = 2.25;
@@ -25,7 +25,8 @@ type Props<T> = {
   label: string;
   columns: readonly VirtualColumn<T>[];
   rows: readonly T[];
-  rowKey: (row: T) => string | number;
+  /** A number that changes whenever the row does; rows that kept theirs are not drawn again. */
+  rowVersion: (row: T) => number;
   sort: { readonly column: string; readonly isDescending: boolean };
   onSort: (column: string) => void;
   onOpen: (row: T) => void;
@@ -55,7 +56,8 @@ export function VirtualTable<T>(props: Props<T>) {
   }, []);
 
   const rowHeight = Math.round(ROW_REM * view.rem);
-  const columns = columnsThatFit(props.columns, view.width / view.rem);
+  const widthRem = view.width / view.rem;
+  const columns = useMemo(() => columnsThatFit(props.columns, widthRem), [props.columns, widthRem]);
   const template = columns.map((column, index) => `minmax(${column.widthRem}rem, ${index === 0 ? "4fr" : "1fr"})`).join(" ");
   const first = Math.max(0, Math.floor(view.top / rowHeight) - ROWS_BEYOND);
   const count = Math.ceil(view.height / rowHeight) + 2 * ROWS_BEYOND;
@@ -138,22 +140,19 @@ export function VirtualTable<T>(props: Props<T>) {
           {shown.map((row, offset) => {
             const index = first + offset;
             return (
-              <div
-                key={props.rowKey(row)}
+              <VirtualRow
+                // A place in the window, not the row: the elements of rows that scrolled out show those that scrolled in.
+                key={index % count}
                 id={`${id}-${index}`}
-                role="row"
-                aria-rowindex={index + 2}
-                aria-selected={index === current}
-                class={index === current ? "active" : undefined}
-                style={{ gridTemplateColumns: template, transform: `translateY(${index * rowHeight}px)`, height: `${rowHeight}px` }}
-                onClick={() => setActive(index)}
-              >
-                {columns.map((column) => (
-                  <div key={column.key} role="gridcell" class={column.isNumber === true ? "number" : undefined}>
-                    {column.cell(row)}
-                  </div>
-                ))}
-              </div>
+                row={row}
+                version={props.rowVersion(row)}
+                index={index}
+                columns={columns}
+                template={template}
+                height={rowHeight}
+                isActive={index === current}
+                onSelect={setActive}
+              />
             );
           })}
           {props.rows.length === 0 && (
@@ -170,6 +169,46 @@ export function VirtualTable<T>(props: Props<T>) {
       </p>
     </div>
   );
+}
+
+type RowProps<T> = {
+  id: string;
+  row: T;
+  version: number;
+  index: number;
+  columns: readonly VirtualColumn<T>[];
+  template: string;
+  height: number;
+  isActive: boolean;
+  onSelect: (index: number) => void;
+};
+
+/** One row, drawn again only if something of it changed: while a list scrolls, most of its rows did not. */
+class VirtualRow<T> extends Component<RowProps<T>> {
+  override shouldComponentUpdate(next: RowProps<T>): boolean {
+    const keys = Object.keys(next) as (keyof RowProps<T>)[];
+    return keys.some((key) => next[key] !== this.props[key]);
+  }
+
+  override render({ id, row, index, columns, template, height, isActive, onSelect }: RowProps<T>) {
+    return (
+      <div
+        id={id}
+        role="row"
+        aria-rowindex={index + 2}
+        aria-selected={isActive}
+        class={isActive ? "active" : undefined}
+        style={{ gridTemplateColumns: template, transform: `translateY(${index * height}px)`, height: `${height}px` }}
+        onClick={() => onSelect(index)}
+      >
+        {columns.map((column) => (
+          <div key={column.key} role="gridcell" class={column.isNumber === true ? "number" : undefined}>
+            {column.cell(row)}
+          </div>
+        ))}
+      </div>
+    );
+  }
 }
 
 function columnsThatFit<T>(columns: readonly VirtualColumn<T>[], widthRem: number): readonly VirtualColumn<T>[] {
