@@ -36,7 +36,7 @@ EXTENSIONS = {
     ".ci": {"run"},
     "bench": {"c", "go", "gz", "java", "json", "md", "mod", "py", "sh", "sum", "svg", "toml", "xml"},
     "ci": {"py", "sh", "toml"},
-    "console": {"css", "gitignore", "html", "json", "mjs", "npmrc", "svg", "ts", "tsx"},
+    "console": {"css", "gitignore", "html", "json", "md", "mjs", "npmrc", "svg", "ts", "tsx"},
     "crates": {"c", "conf", "css", "js", "lock", "py", "rb", "rs", "sh", "talk", "toml", "txt", "yaml"},
     "deploy": {"control", "copyright", "json", "postinst", "postrm", "prerm", "service", "toml", "yml"},
     "docs": {"json", "md", "toml"},

@@ -93,13 +93,13 @@ test("a queue is reached and purged with keys alone", async () => {
     if ((await here.page.evaluate(() => document.activeElement.textContent)) === "Purge") break;
   }
   await here.page.keyboard.press("Enter");
-  await here.page.getByRole("button", { name: "Drop 1 messages" }).waitFor();
+  await here.page.getByRole("button", { name: "Drop 1 message" }).waitFor();
   for (let step = 0; step < 5; step += 1) {
     await here.page.keyboard.press("Tab");
-    if ((await here.page.evaluate(() => document.activeElement.textContent)) === "Drop 1 messages") break;
+    if ((await here.page.evaluate(() => document.activeElement.textContent)) === "Drop 1 message") break;
   }
   await here.page.keyboard.press("Enter");
-  await here.page.getByText("1 messages were dropped.").waitFor();
+  await here.page.getByText("Dropped 1 message.").waitFor();
   assert.equal(await here.page.evaluate(() => document.activeElement.textContent), "Purge", "the focus returns to the button");
 });
 

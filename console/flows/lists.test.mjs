@@ -75,7 +75,7 @@ test("a connection is found, shown with its consumer, and closed", async () => {
   await here.page.getByRole("link", { name: "list.alpha" }).waitFor();
   await here.page.getByRole("button", { name: "Close connection" }).click();
   const dialog = here.page.getByRole("dialog");
-  await dialog.getByText("unsettled deliveries go back").waitFor();
+  await dialog.getByText("Returned to their queues").waitFor();
   await dialog.getByRole("button", { name: "Close connection" }).click();
   await client.closed;
   await here.page.getByRole("heading", { name: "Connections" }).waitFor();
@@ -111,4 +111,26 @@ test("the configuration is searched", async () => {
   await here.page.goto(address("configuration"));
   await here.page.getByRole("searchbox").fill("listeners.stomp");
   await here.page.getByRole("cell", { name: "listeners.stomp", exact: true }).waitFor();
+});
+
+const greeting = (started) => `event: hello\ndata: ${JSON.stringify({ version: "0", node: "n", started, now: Date.now(), interval_ms: 1000 })}\n\n`;
+
+test("a broker that cannot be reached is told, and the feed comes back", async () => {
+  await here.page.goto(address("exchanges"));
+  await here.page.locator(".feed-live").waitFor();
+  await here.page.route("**/v1/feed*", (route) => route.abort());
+  await here.page.getByRole("link", { name: "Connections" }).click();
+  await here.page.locator(".feed-reconnecting").waitFor();
+  await here.page.unroute("**/v1/feed*");
+  await here.page.locator(".feed-live").waitFor();
+});
+
+test("a restart of the broker is told until it is dismissed", async () => {
+  let started = 1_000;
+  await here.page.route("**/v1/feed*", (route) => route.fulfill({ contentType: "text/event-stream", body: greeting(started++) }));
+  await here.page.goto(address("exchanges"));
+  await here.page.getByText("The broker restarted at").waitFor();
+  await here.page.unroute("**/v1/feed*");
+  await here.page.getByRole("button", { name: "Dismiss" }).click();
+  await here.page.getByText("The broker restarted at").waitFor({ state: "hidden" });
 });

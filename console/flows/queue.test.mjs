@@ -51,7 +51,7 @@ test("a purge asks with the number of messages; Escape keeps them", async () => 
   assert.equal((await readQueue("purge")).ready, 3);
   await here.page.getByRole("button", { name: "Purge" }).click();
   await here.page.getByRole("dialog").getByRole("button", { name: "Drop 3 messages" }).click();
-  await here.page.getByText("3 messages were dropped.").waitFor();
+  await here.page.getByText("Dropped 3 messages.").waitFor();
   assert.equal((await readQueue("purge")).ready, 0);
 });
 
@@ -60,7 +60,7 @@ test("a deletion asks with the number of messages and leads back to the list", a
   await publish("delete", "x");
   await open("delete");
   await here.page.getByRole("button", { name: "Delete" }).click();
-  await here.page.getByRole("button", { name: "Delete the queue and 1 messages" }).click();
+  await here.page.getByRole("button", { name: "Delete the queue and 1 message" }).click();
   await here.page.getByRole("heading", { name: "Queues" }).waitFor();
   await assert.rejects(readQueue("delete"), /404/);
 });
@@ -77,7 +77,7 @@ test("a move says beforehand how many messages go", async () => {
   await dialog.getByRole("button", { name: "Move 4 messages" }).waitFor();
   await dialog.getByLabel("At most").fill("3");
   await dialog.getByRole("button", { name: "Move 3 messages" }).click();
-  await here.page.getByText("3 messages moved; 1 are left.").waitFor();
+  await here.page.getByText("Moved 3 messages; left in the queue: 1.").waitFor();
   assert.equal((await readQueue("move.to")).ready, 3);
 });
 
@@ -88,8 +88,8 @@ test("dead letters go back where they died", async () => {
   await eventually(async () => (await readQueue("dead")).ready === 1, "the message expires");
   await open("dead");
   await here.page.getByRole("button", { name: "Retry dead letters" }).click();
-  await here.page.getByRole("dialog").getByRole("button", { name: "Move 1 messages back" }).click();
-  await here.page.getByText("1 messages moved").waitFor();
+  await here.page.getByRole("dialog").getByRole("button", { name: "Move 1 message back" }).click();
+  await here.page.getByText("Moved 1 message").waitFor();
 });
 
 test("bytes that are no text are shown in hexadecimal", async () => {

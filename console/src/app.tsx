@@ -52,7 +52,7 @@ export function App(props: { locale: Locale }) {
         <SignInPage hasEnded={session.hasEnded} onLanguage={changeLanguage} onSignedIn={(user) => setSession({ kind: "signed_in", user })} />
       )}
       {session.kind === "signed_in" && (
-        <Shell user={session.user} onLanguage={changeLanguage} onSignedOut={() => setSession({ kind: "signed_out", hasEnded: false })} />
+        <Shell user={session.user} onLanguage={changeLanguage} onSignedOut={(hasEnded) => setSession({ kind: "signed_out", hasEnded })} />
       )}
     </LocaleContext.Provider>
   );

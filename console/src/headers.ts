@@ -5,13 +5,14 @@ export type ParsedHeaders =
   | { readonly kind: "wrong"; readonly line: string };
 
 export function parseHeaders(text: string): ParsedHeaders {
-  const headers: Record<string, string> = {};
+  const headers: [string, string][] = [];
   for (const line of text.split("\n")) {
     if (line.trim() === "") continue;
     const colon = line.indexOf(":");
     const name = line.slice(0, Math.max(0, colon)).trim();
     if (name === "") return { kind: "wrong", line: line.trim() };
-    headers[name] = line.slice(colon + 1).trim();
+    headers.push([name, line.slice(colon + 1).trim()]);
   }
-  return { kind: "ready", headers };
+  // Unlike an assignment this takes `__proto__` for a name too.
+  return { kind: "ready", headers: Object.fromEntries(headers) };
 }

@@ -56,7 +56,7 @@ const NAVIGATION = [
 /** Pages that only administrators may read. */
 const ADMINISTRATION: ReadonlySet<string> = new Set(["users"]);
 
-type Props = { user: Whoami; onLanguage: (language: Language) => void; onSignedOut: () => void };
+type Props = { user: Whoami; onLanguage: (language: Language) => void; onSignedOut: (hasEnded: boolean) => void };
 
 export function Shell(props: Props) {
   const feed = useMemo(() => new Feed(openFeed), []);
@@ -81,11 +81,11 @@ function Frame({ user, onLanguage, onSignedOut }: Props) {
   const route = useRoute();
   const [isMenuOpen, setMenuOpen] = useState(false);
   const section = PAGES[route.page]?.section;
-  useHistory(onSignedOut);
+  useHistory(() => onSignedOut(true));
   useEffect(() => setMenuOpen(false), [route]);
 
   const leave = (): void => {
-    void signOut().catch(() => undefined).then(onSignedOut);
+    void signOut().catch(() => undefined).then(() => onSignedOut(false));
   };
 
   return (
@@ -135,7 +135,7 @@ function Frame({ user, onLanguage, onSignedOut }: Props) {
 }
 
 /** Reads the past of charts and stalls whenever a feed begins, so that a gap in the connection leaves none in them. */
-function useHistory(onSignedOut: () => void): void {
+function useHistory(onEnded: () => void): void {
   const feed = useFeed();
   useEffect(() => {
     if (feed.hello === null) return;
@@ -143,7 +143,7 @@ function useHistory(onSignedOut: () => void): void {
     call("get", "/v1/stalls").then((stalls) => feed.addStalls(stalls.items), () => undefined);
   }, [feed, feed.hello]);
   useEffect(() => {
-    if (feed.status.kind === "signed_out") onSignedOut();
+    if (feed.status.kind === "signed_out") onEnded();
   }, [feed.status.kind]);
 }
 

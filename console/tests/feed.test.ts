@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { EventParser } from "../src/feed/event-parser.ts";
 import { Feed } from "../src/feed/feed.ts";
-import { RETRY_MS_MAX } from "../src/feed/limits.ts";
+import { RETRY_MS_MAX, SILENCE_MS_MAX } from "../src/feed/limits.ts";
 import type { Topic } from "../src/feed/protocol.ts";
 import { Samples } from "../src/feed/samples.ts";
 import { advance, retryDelayMs, type FeedInput, type FeedStatus } from "../src/feed/status.ts";
@@ -96,6 +96,24 @@ test("another start of the broker is noticed", async () => {
   feed.want("connections");
   await settled();
   assert.equal(feed.restartedAt, 2_000);
+  feed.stop();
+});
+
+test("a silent feed is stalled since its last sign of life, and asked again", async (context) => {
+  context.mock.timers.enable({ apis: ["setInterval", "setTimeout", "Date"], now: 1_000_000 });
+  let opened = 0;
+  const feed = new Feed(() => {
+    opened += 1;
+    const hello = new TextEncoder().encode(`event: hello\ndata: ${JSON.stringify({ ...HELLO, now: 1_000_000 })}\n\n`);
+    return Promise.resolve(new Response(new ReadableStream({ start: (stream) => (opened === 1 ? stream.enqueue(hello) : undefined) })));
+  });
+  feed.start();
+  await settled();
+  assert.equal(feed.status.kind, "live");
+  context.mock.timers.tick(SILENCE_MS_MAX);
+  await settled();
+  assert.deepEqual(feed.status, { kind: "stalled", since: 1_000_000 });
+  assert.equal(opened, 2);
   feed.stop();
 });
 

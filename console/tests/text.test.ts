@@ -72,6 +72,7 @@ test("a dump has offset, bytes and characters, and says where it is cut", () => 
 
 test("headers are one a line", () => {
   assert.deepEqual(parseHeaders("a: 1\n\nb:x:y\n"), { kind: "ready", headers: { a: "1", b: "x:y" } });
+  assert.equal(JSON.stringify(parseHeaders("__proto__: x")), '{"kind":"ready","headers":{"__proto__":"x"}}');
   assert.deepEqual(parseHeaders("no colon"), { kind: "wrong", line: "no colon" });
 });
 

@@ -14,6 +14,7 @@ const BYTE_STEPS = Array.from({ length: 50 }, (_, exponent) => 2 ** exponent);
 /** Lines differ by dashes too, for readers who cannot tell the colours apart. */
 const DASHES = [[], [6, 3], [2, 3], [9, 3, 2, 3], [1, 4]];
 const SERIES_MAX = DASHES.length;
+const MINUTE_SECONDS = 60;
 
 export type Series = { readonly label: string; readonly values: readonly (number | null)[] };
 
@@ -144,7 +145,10 @@ function optionsFor(
   const colour = (name: string): string => style.getPropertyValue(name).trim();
   const font = `${0.8 * remPx()}px ${style.fontFamily}`;
   const axis = { stroke: colour("--ink-2"), font, grid: { stroke: colour("--line"), width: 1 }, ticks: { show: false } };
-  const clock = new Intl.DateTimeFormat(language, { hour: "2-digit", minute: "2-digit", hourCycle: "h23" });
+  const minutes = new Intl.DateTimeFormat(language, { hour: "2-digit", minute: "2-digit", hourCycle: "h23" });
+  const seconds = new Intl.DateTimeFormat(language, { hour: "2-digit", minute: "2-digit", second: "2-digit", hourCycle: "h23" });
+  const clock = (ticks: readonly number[], stepSeconds: number): string[] =>
+    ticks.map((tick) => (stepSeconds < MINUTE_SECONDS ? seconds : minutes).format(tick * 1_000));
   return {
     width: Math.max(200, element.clientWidth),
     height: heightPx(),
@@ -152,7 +156,7 @@ function optionsFor(
     cursor: { y: false, points: { size: 6 }, drag: { x: false, y: false } },
     scales: { x: { time: true }, y: scale.isLogarithmic ? { distr: 3 } : { range: (_, __, max) => [0, max > 0 ? max * 1.08 : 1] } },
     axes: [
-      { ...axis, values: (_, ticks) => ticks.map((tick) => clock.format(tick * 1_000)), size: TIME_AXIS_REM * remPx(), space: 5 * remPx() },
+      { ...axis, values: (_, ticks, __, ___, stepSeconds) => clock(ticks, stepSeconds), size: TIME_AXIS_REM * remPx(), space: 6 * remPx() },
       {
         ...axis,
         size: 4.6 * remPx(),

@@ -1,5 +1,10 @@
 // Every word that the console shows, in English. Another language is a value of the same type: a missing word does not compile.
 
+const plural = (count: string, one: string, many: string): string => `${count} ${count === "1" ? one : many}`;
+const messages = (count: string): string => plural(count, "message", "messages");
+const readyMessages = (count: string): string => plural(count, "ready message", "ready messages");
+const unsettledDeliveries = (count: string): string => plural(count, "unsettled delivery", "unsettled deliveries");
+
 export const en = {
   languageName: "English",
   loading: "Loading…",
@@ -17,7 +22,7 @@ export const en = {
   time: "Time",
   asTable: "Show as a table",
   chartOf: (title: string) => `Chart: ${title}. The table below has the same numbers.`,
-  rowsShown: (count: string) => `${count} rows`,
+  rowsShown: (count: string) => plural(count, "row", "rows"),
   rowsOf: (shown: string, all: string) => `${shown} of ${all}`,
   listKeys: "Rows; arrow keys move, Enter opens",
   search: "Search",
@@ -113,7 +118,7 @@ export const en = {
     noSamples: "Waiting for the first numbers.",
     stalls: "Stalls in the last hour",
     noStalls: "No part of the broker was late.",
-    stallStrip: (count: string) => `Timeline of the last hour with ${count} stalls`,
+    stallStrip: (count: string) => `Timeline of the last hour with ${plural(count, "stall", "stalls")}`,
     hourAgo: "1 h ago",
     now: "now",
     began: "Began",
@@ -125,7 +130,7 @@ export const en = {
     cell: "cell",
     cellNumber: (number: string) => `cell ${number}`,
     goingOn: "going on",
-    olderStalls: (count: string) => `${count} older stalls`,
+    olderStalls: (count: string) => plural(count, "older stall", "older stalls"),
     broker: "Broker",
     version: "Version",
     node: "Node",
@@ -147,7 +152,7 @@ export const en = {
     searchHint: "Part of a name or vhost",
     empty: "There are no queues yet. A client makes one when it subscribes or declares it.",
     noMatch: "No queue matches this search.",
-    arriving: (count: string) => `${count} queues so far…`,
+    arriving: (count: string) => `${plural(count, "queue", "queues")} so far…`,
     name: "Name",
     vhost: "Vhost",
     kind: "Kind",
@@ -206,13 +211,13 @@ export const en = {
     published: (count: string) => `Published. Receivers: ${count}.`,
     unrouted: "Nothing received the message.",
     purgeTitle: (name: string) => `Purge ${name}?`,
-    purgeText: (count: string) => `This drops ${count} ready messages. They cannot be brought back. Unsettled deliveries stay.`,
-    purgeAction: (count: string) => `Drop ${count} messages`,
-    purged: (count: string) => `${count} messages were dropped.`,
+    purgeText: (count: string) => `This drops ${readyMessages(count)} for good. Unsettled deliveries stay.`,
+    purgeAction: (count: string) => `Drop ${messages(count)}`,
+    purged: (count: string) => `Dropped ${messages(count)}.`,
     removeTitle: (name: string) => `Delete ${name}?`,
     removeText: (count: string, unsettled: string) =>
-      `This deletes the queue with its bindings, ${count} ready messages and ${unsettled} unsettled deliveries. They cannot be brought back.`,
-    removeAction: (count: string) => `Delete the queue and ${count} messages`,
+      `This deletes the queue for good, with its bindings, ${readyMessages(count)} and ${unsettledDeliveries(unsettled)}.`,
+    removeAction: (count: string) => `Delete the queue and ${messages(count)}`,
     moveTitle: (name: string) => `Move messages from ${name}`,
     moveExchange: "To exchange",
     moveExchangeHint: "Empty for the default exchange",
@@ -220,13 +225,13 @@ export const en = {
     moveKeyHint: "The target queue's name for the default exchange; empty to keep each message's own key",
     moveCount: "At most",
     moveCountHint: "Empty for all ready messages",
-    moveAction: (count: string) => `Move ${count} messages`,
-    moved: (moved: string, left: string) => `${moved} messages moved; ${left} are left.`,
+    moveAction: (count: string) => `Move ${messages(count)}`,
+    moved: (moved: string, left: string) => `Moved ${messages(moved)}; left in the queue: ${left}.`,
     stopped: (reason: string) => `The move stopped early: ${reason}`,
     retryTitle: (name: string) => `Retry the dead letters of ${name}?`,
     retryText: (moved: string, skipped: string) =>
-      `${moved} messages go back to the queues in which they died last. ${skipped} messages never died and stay.`,
-    retryAction: (count: string) => `Move ${count} messages back`,
+      `To move back to the queues in which they died last: ${messages(moved)}. Never died, and stay: ${messages(skipped)}.`,
+    retryAction: (count: string) => `Move ${messages(count)} back`,
   },
 
   message: {
@@ -312,7 +317,7 @@ export const en = {
     queue: "Queue",
     closeAction: "Close connection",
     closeTitle: "Close this connection?",
-    closeText: (unsettled: string) => `The client is told the reason. ${unsettled} unsettled deliveries go back to their queues.`,
+    closeText: (unsettled: string) => `The client is told the reason. Returned to their queues: ${unsettledDeliveries(unsettled)}.`,
     reason: "Reason",
     defaultReason: "closed by an operator",
     closed: "The connection is closed.",
@@ -362,7 +367,7 @@ export const en = {
     intro: "Each program sends one message to the queue hello of this broker. Replace USER and PASSWORD by yours.",
     waiting: "Waiting for your first message…",
     arrived: "A message has arrived.",
-    arrivedText: (count: string) => `${count} messages were published since this page was opened.`,
+    arrivedText: (count: string) => `Published since this page was opened: ${messages(count)}.`,
     language: "Language",
     noListener: (protocol: string) => `This broker has no listener for ${protocol}.`,
     install: "Install",
