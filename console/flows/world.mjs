@@ -1,4 +1,4 @@
-// What every flow needs: a browser, a vhost of its own, and a client that sends messages.
+// Everything that a flow needs: a browser, a vhost of its own, and a client that sends messages.
 //
 // IMORI_ADMIN is the address of the admin listener, IMORI_LOGIN an administrator as `user:password`,
 // CHROMIUM the browser to drive.

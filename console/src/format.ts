@@ -79,7 +79,7 @@ export class Format {
     return this.#clock.format(ms);
   }
 
-  /** How long before `now` it was; both are times of the broker. */
+  /** The time between `ms` and `now`, both by the broker's clock, such as `5 min ago`. */
   ago(ms: number, now: number): string {
     const past = Math.max(0, now - ms);
     if (past < MINUTE_MS) return this.#relative.format(-Math.floor(past / SECOND_MS), "second");

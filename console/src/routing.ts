@@ -1,4 +1,4 @@
-// Where a message would go, computed from bindings by the rules of direct, fanout and topic exchanges.
+// The route of a message, computed from bindings by the rules of direct, fanout and topic exchanges.
 // Exchanges that route by headers cannot be followed with a subject alone; the answer says so.
 
 import type { Binding, Exchange } from "./api/types.ts";

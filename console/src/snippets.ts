@@ -130,7 +130,7 @@ func main() {
   java: {
     protocol: "AMQP 0-9-1",
     listener: "amqp",
-    install: "# Maven: com.rabbitmq:amqp-client:5.22.0",
+    install: "# Maven: com.rabbitmq:amqp-client:5.28.0",
     file: "Hello.java",
     program: (host, port) => `import com.rabbitmq.client.Connection;
 import com.rabbitmq.client.ConnectionFactory;

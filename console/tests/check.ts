@@ -1,4 +1,4 @@
-// What several tests need to make.
+// Values that several tests need.
 
 import type { Cell, Chunk } from "../src/feed/protocol.ts";
 

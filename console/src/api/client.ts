@@ -3,7 +3,7 @@
 import type { paths } from "./schema.d.ts";
 import type { Problem } from "./types.ts";
 
-/** Where a session begins and ends. */
+/** The path at which a session begins and ends. */
 export const SESSION_PATH = "/v1/session";
 
 type Method = "get" | "put" | "post" | "delete";
@@ -24,7 +24,7 @@ export type Call<O> = {
   readonly signal?: AbortSignal;
 };
 
-/** Why a call has no answer. */
+/** The reason why a call has no answer. */
 export class Failure extends Error {
   /** The status of the answer; 0 if there was no answer at all. */
   readonly status: number;

@@ -16,7 +16,7 @@ export class Feed {
   status: FeedStatus = { kind: "connecting" };
   hello: Hello | null = null;
   overview: OverviewEvent | null = null;
-  /** When the broker started anew while the page was open. */
+  /** Time of a restart of the broker while the page was open. */
   restartedAt: number | null = null;
   readonly samples = new Samples();
   readonly queues = new DeltaTable<QueueRow>((row) => `${row.name}\n${row.vhost}`.toLowerCase());

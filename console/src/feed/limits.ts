@@ -7,7 +7,7 @@ export const SILENCE_MS_MAX = 15_000;
 export const RETRY_MS_MIN = 500;
 export const RETRY_MS_MAX = 15_000;
 
-/** How long a hidden page keeps its feed; browsers allow six connections to one host, for all tabs together. */
+/** Time until a hidden page gives up its feed; browsers allow six connections to one host, for all tabs together. */
 export const HIDDEN_MS_MAX = 60_000;
 
 /** Samples kept of the live feed: ten minutes, as in the broker's own history. */

@@ -1,4 +1,4 @@
-// What an operator does with a queue: publish, move, retry, purge, delete.
+// An operator's actions on a queue: publish, move, retry, purge, delete.
 // Everything that destroys or moves messages first asks the broker how many, without doing it.
 
 import { useEffect, useState } from "preact/hooks";

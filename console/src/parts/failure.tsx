@@ -1,4 +1,4 @@
-// Why something could not be done, and what to do about it.
+// The reason why something failed, and what the reader can do about it.
 
 import type { Failure } from "../api/client.ts";
 import { visibleText } from "../format.ts";

@@ -1,4 +1,4 @@
-// Whether the numbers on the page are live, and since when they are not.
+// Tells whether the numbers on the page are live, and that the broker restarted.
 
 import { useFeed } from "../feed/hooks.ts";
 import { useLocale } from "../locale.ts";
