@@ -156,6 +156,8 @@ test("a user without rights is told what is missing", async () => {
     await here.page.getByRole("button", { name: /^Peek/ }).click();
     await here.page.getByRole("alert").getByText("lacks the right").waitFor();
     assert.equal(await here.page.getByRole("link", { name: "Users" }).count(), 0);
+    await here.page.goto(address(""));
+    await here.page.locator("section", { hasText: "Stalls in the last hour" }).getByRole("alert").waitFor();
   } finally {
     await api("DELETE", `/v1/users/${reader.user}`);
   }
@@ -164,4 +166,15 @@ test("a user without rights is told what is missing", async () => {
 test("an unknown page says so", async () => {
   await here.page.goto(address("nowhere"));
   await here.page.getByRole("heading", { name: "There is no such page" }).waitFor();
+});
+
+test("a page whose file the broker no longer has asks to be loaded again", async () => {
+  await here.page.goto(address("exchanges"));
+  await settle(here.page);
+  await here.page.route("**/assets/policies-*.js", (route) => route.abort());
+  await here.page.getByRole("link", { name: "Policies" }).click();
+  await here.page.getByRole("button", { name: "Load again" }).waitFor();
+  await here.page.unroute("**/assets/policies-*.js");
+  await here.page.getByRole("button", { name: "Load again" }).click();
+  await here.page.getByRole("heading", { name: "Policies" }).waitFor();
 });

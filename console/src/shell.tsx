@@ -2,12 +2,12 @@
 
 import type { ComponentType } from "preact";
 import { useEffect, useMemo, useState } from "preact/hooks";
-import { call } from "./api/client.ts";
 import { openFeed, readHistory, signOut } from "./api/session.ts";
 import type { Whoami } from "./api/types.ts";
 import { Feed } from "./feed/feed.ts";
 import { FeedContext, useFeed } from "./feed/hooks.ts";
 import { useLocale } from "./locale.ts";
+import { Boundary } from "./parts/boundary.tsx";
 import { FeedState, RestartNote } from "./parts/feed-state.tsx";
 import { Link } from "./parts/link.tsx";
 import { Name } from "./parts/name.tsx";
@@ -134,13 +134,12 @@ function Frame({ user, onLanguage, onSignedOut }: Props) {
   );
 }
 
-/** Reads the past of charts and stalls whenever a feed begins, so that a gap in the connection leaves none in them. */
+/** Reads the past of the charts whenever a feed begins, so that a gap in the connection leaves none in them. */
 function useHistory(onEnded: () => void): void {
   const feed = useFeed();
   useEffect(() => {
     if (feed.hello === null) return;
     readHistory("10m").then((history) => feed.samples.load(history), () => undefined);
-    call("get", "/v1/stalls").then((stalls) => feed.addStalls(stalls.items), () => undefined);
   }, [feed, feed.hello]);
   useEffect(() => {
     if (feed.status.kind === "signed_out") onEnded();
@@ -149,14 +148,15 @@ function useHistory(onEnded: () => void): void {
 
 function Outlet({ route }: { route: Route }) {
   const { words } = useLocale();
-  const [Loaded, setLoaded] = useState<{ page: string; component: ComponentType<PageProps> } | null>(null);
+  const [loaded, setLoaded] = useState<{ page: string; component: ComponentType<PageProps> | null } | null>(null);
   const entry = PAGES[route.page];
   useEffect(() => {
     let isCurrent = true;
     if (entry !== undefined) {
-      void entry.load().then((component) => {
-        if (isCurrent) setLoaded({ page: route.page, component });
-      });
+      entry.load().then(
+        (component) => isCurrent && setLoaded({ page: route.page, component }),
+        () => isCurrent && setLoaded({ page: route.page, component: null }),
+      );
     }
     return () => {
       isCurrent = false;
@@ -169,9 +169,28 @@ function Outlet({ route }: { route: Route }) {
       </Page>
     );
   }
-  if (Loaded === null || Loaded.page !== route.page) return <p class="quiet loading">{words.loading}</p>;
+  if (loaded === null || loaded.page !== route.page) return <p class="quiet loading">{words.loading}</p>;
+  if (loaded.component === null) return <Outdated />;
   // Another object on the same page is another page: nothing of the old one may stay.
-  return <Loaded.component key={`${route.page}?${identityOf(route.query)}`} query={route.query} />;
+  const key = `${route.page}?${identityOf(route.query)}`;
+  return (
+    <Boundary key={key}>
+      <loaded.component query={route.query} />
+    </Boundary>
+  );
+}
+
+/** The broker was replaced by one with other files while this page was open. */
+function Outdated() {
+  const { words } = useLocale();
+  return (
+    <div class="note note-warn" role="alert">
+      <p>{words.failures.outdated}</p>
+      <button type="button" class="button" onClick={() => location.reload()}>
+        {words.failures.reload}
+      </button>
+    </div>
+  );
 }
 
 function identityOf(query: URLSearchParams): string {

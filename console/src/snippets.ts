@@ -42,9 +42,9 @@ export function snippetOf(language: SnippetLanguage, place: Place): Snippet {
   return { protocol, install, file, program: port === null ? null : template.program(hostText(place.host), port, place.origin) };
 }
 
-/** The port of the first listener of a protocol; one without TLS comes first, as it needs no certificate. */
+/** The port of the first listener of a protocol without TLS; the programs do not know the broker's certificate. */
 export function portOf(name: string, listeners: readonly Listener[]): string | null {
-  const found = listeners.find((listener) => listener.name === name && !listener.tls) ?? listeners.find((listener) => listener.name.startsWith(name) && listener.tls);
+  const found = listeners.find((listener) => listener.name === name && !listener.tls);
   return found === undefined ? null : (/:(\d+)$/.exec(found.address)?.[1] ?? null);
 }
 

@@ -29,6 +29,9 @@ export function OverviewPage() {
   const feed = useFeed();
   const [window, setWindow] = useState<Window>("10m");
   const overview = useLoad("overview", (signal) => call("get", "/v1/overview", { signal }));
+  const stalls = useLoad(`stalls ${feed.hello?.now ?? ""}`, async (signal) => {
+    feed.addStalls((await call("get", "/v1/stalls", { signal })).items);
+  });
   const day = useLoad(
     window,
     async (signal) => {
@@ -59,7 +62,7 @@ export function OverviewPage() {
       {window === "24h" && day.view.kind === "failed" && <FailureNote failure={day.view.failure} onRetry={day.reload} />}
       <Tiles feed={feed} />
       <Charts samples={samples} />
-      <StallStrip stalls={feed.stalls} now={feed.now()} />
+      <StallStrip stalls={feed.stalls} now={feed.now()} failure={stalls.view.kind === "failed" ? stalls.view.failure : null} />
       <Broker feed={feed} view={overview.view} onRetry={overview.reload} />
     </Page>
   );

@@ -1,9 +1,11 @@
 // The stalls of the last hour: a strip of time, and a table with their causes.
 
+import type { Failure } from "../api/client.ts";
 import type { Stall } from "../api/types.ts";
 import { visibleText } from "../format.ts";
 import { useLocale } from "../locale.ts";
 import { Badge } from "./badge.tsx";
+import { FailureNote } from "./failure.tsx";
 import { Section } from "./page.tsx";
 import { Table, type Column } from "./table.tsx";
 
@@ -14,12 +16,20 @@ const STRIP_HEIGHT = 28;
 const MARK_WIDTH_MIN = 7;
 const ROWS_MAX = 5;
 
-export function StallStrip({ stalls, now }: { stalls: readonly Stall[]; now: number }) {
+type Props = {
+  stalls: readonly Stall[];
+  now: number;
+  /** The reason why older stalls are not known. */
+  failure: Failure | null;
+};
+
+export function StallStrip({ stalls, now, failure }: Props) {
   const { words, format } = useLocale();
   const recent = stalls.filter((stall) => now - stall.began < HOUR_MS).reverse();
   const older = recent.slice(ROWS_MAX);
   return (
     <Section title={words.overview.stalls}>
+      {failure !== null && <FailureNote failure={failure} />}
       <svg
         class="strip"
         viewBox={`0 0 ${STRIP_WIDTH} ${STRIP_HEIGHT}`}
@@ -55,7 +65,7 @@ export function StallStrip({ stalls, now }: { stalls: readonly Stall[]; now: num
         </span>
         <span>{words.overview.now}</span>
       </div>
-      <StallTable stalls={recent.slice(0, ROWS_MAX)} />
+      {(failure === null || recent.length > 0) && <StallTable stalls={recent.slice(0, ROWS_MAX)} />}
       {older.length > 0 && (
         <details>
           <summary>{words.overview.olderStalls(format.count(older.length))}</summary>
@@ -74,7 +84,7 @@ function StallTable({ stalls }: { stalls: readonly Stall[] }) {
   };
   const columns: readonly Column<Stall>[] = [
     { label: words.overview.began, cell: (stall) => format.clock(stall.began) },
-    { label: words.overview.lasted, cell: (stall) => format.duration(stall.lasted_ms), isNumber: true },
+    { label: words.overview.lasted, cell: (stall) => (stall.over ? format.duration(stall.lasted_ms) : words.overview.goingOn), isNumber: true },
     { label: words.overview.part, cell: partOf },
     { label: words.overview.cause, cell: (stall) => <Badge tone={stall.over ? "plain" : "danger"}>{words.overview.causes[stall.cause] ?? stall.cause}</Badge> },
     { label: words.overview.details, cell: (stall) => <bdi>{visibleText(stall.text)}</bdi>, isText: true },

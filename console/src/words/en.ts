@@ -6,12 +6,10 @@ const readyMessages = (count: string): string => plural(count, "ready message", 
 const unsettledDeliveries = (count: string): string => plural(count, "unsettled delivery", "unsettled deliveries");
 
 export const en = {
-  languageName: "English",
   loading: "Loading…",
   again: "Try again",
   refresh: "Refresh",
   cancel: "Cancel",
-  close: "Close",
   copy: "Copy",
   copied: "Copied",
   copyFailed: "Not copied",
@@ -87,6 +85,8 @@ export const en = {
     unavailable: "The broker cannot do this now. Try again in a moment.",
     refused: "The broker refused this.",
     broken: "Something went wrong.",
+    outdated: "This part of the console could not be loaded. The broker may have a newer console: load the page again.",
+    reload: "Load again",
   },
 
   overview: {
@@ -95,8 +95,6 @@ export const en = {
     tenMinutes: "10 minutes",
     day: "24 hours",
     alarms: "Alarms",
-    memoryAlarm: "Publishers wait for memory.",
-    diskAlarm: "Publishers wait for disk space.",
     published: "Published",
     delivered: "Delivered",
     perSecond: "/s",
@@ -242,11 +240,9 @@ export const en = {
     noMessages: "No message is ready.",
     next: "Next messages",
     first: "From the start",
-    position: "Position",
     exchange: "Exchange",
     defaultExchange: "default exchange",
     routingKey: "Routing key",
-    size: "Size",
     priority: "Priority",
     redelivered: "redelivered",
     failures: "Failed deliveries",
@@ -263,7 +259,6 @@ export const en = {
     notJson: "This body is not JSON, or only its beginning is here.",
     emptyBody: "The body is empty.",
     cut: (shown: string, total: string) => `Only the first ${shown} of ${total} are shown.`,
-    bodyCut: "only the beginning",
   },
 
   connections: {
@@ -320,7 +315,6 @@ export const en = {
     closeText: (unsettled: string) => `The client is told the reason. Returned to their queues: ${unsettledDeliveries(unsettled)}.`,
     reason: "Reason",
     defaultReason: "closed by an operator",
-    closed: "The connection is closed.",
   },
 
   exchanges: {
@@ -355,7 +349,6 @@ export const en = {
     headersRoute: (names: string) => `${names} goes by headers: the subject alone does not say where a message would go.`,
     alternate: (name: string) => `No binding matches, so the alternate exchange ${name} takes it.`,
     through: "by",
-    direct: "direct",
     isDefault: "The default exchange leads to the queue with the name of the subject.",
     isQueue: "This queue exists.",
     isNoQueue: "There is no queue of this name.",
@@ -369,10 +362,9 @@ export const en = {
     arrived: "A message has arrived.",
     arrivedText: (count: string) => `Published since this page was opened: ${messages(count)}.`,
     language: "Language",
-    noListener: (protocol: string) => `This broker has no listener for ${protocol}.`,
+    noListener: (protocol: string) => `This broker has no listener for ${protocol} without TLS.`,
     install: "Install",
     program: "Program",
-    ports: "Addresses",
     shell: "Shell",
     seeQueue: "See the queue hello",
   },
@@ -428,7 +420,6 @@ export const en = {
     noMessages: "No message from here on.",
     next: "Next messages",
     storedAt: "Stored",
-    sequence: "Sequence",
   },
 
   users: {

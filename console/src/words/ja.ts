@@ -3,12 +3,10 @@
 import type { Words } from "./en.ts";
 
 export const ja: Words = {
-  languageName: "日本語",
   loading: "読み込み中…",
   again: "もう一度試す",
   refresh: "更新",
   cancel: "キャンセル",
-  close: "閉じる",
   copy: "コピー",
   copied: "コピーしました",
   copyFailed: "コピーできません",
@@ -84,6 +82,8 @@ export const ja: Words = {
     unavailable: "ブローカーは今この操作ができません。しばらくしてからもう一度試してください。",
     refused: "ブローカーが拒否しました。",
     broken: "問題が発生しました。",
+    outdated: "コンソールのこの部分を読み込めません。ブローカーに新しいコンソールがあるかもしれません。ページを読み込み直してください。",
+    reload: "読み込み直す",
   },
 
   overview: {
@@ -92,8 +92,6 @@ export const ja: Words = {
     tenMinutes: "10 分",
     day: "24 時間",
     alarms: "警報",
-    memoryAlarm: "発行側がメモリの空きを待っています。",
-    diskAlarm: "発行側がディスクの空きを待っています。",
     published: "発行",
     delivered: "配信",
     perSecond: "/秒",
@@ -238,11 +236,9 @@ export const ja: Words = {
     noMessages: "配信待ちのメッセージはありません。",
     next: "次のメッセージ",
     first: "先頭から",
-    position: "位置",
     exchange: "エクスチェンジ",
     defaultExchange: "既定のエクスチェンジ",
     routingKey: "ルーティングキー",
-    size: "サイズ",
     priority: "優先度",
     redelivered: "再配信",
     failures: "失敗した配信",
@@ -259,7 +255,6 @@ export const ja: Words = {
     notJson: "この本文は JSON ではないか、先頭だけしかありません。",
     emptyBody: "本文は空です。",
     cut: (shown, total) => `${total} のうち最初の ${shown} だけを表示しています。`,
-    bodyCut: "先頭のみ",
   },
 
   connections: {
@@ -316,7 +311,6 @@ export const ja: Words = {
     closeText: (unsettled) => `クライアントに理由が伝わります。未確定の配信 ${unsettled} 件はキューに戻ります。`,
     reason: "理由",
     defaultReason: "closed by an operator",
-    closed: "接続を閉じました。",
   },
 
   exchanges: {
@@ -351,7 +345,6 @@ export const ja: Words = {
     headersRoute: (names) => `${names} はヘッダーで振り分けます。サブジェクトだけでは行き先が決まりません。`,
     alternate: (name) => `一致するバインディングがないため、代替エクスチェンジ ${name} が受け取ります。`,
     through: "経由",
-    direct: "直接",
     isDefault: "既定のエクスチェンジは、サブジェクトと同じ名前のキューへ送ります。",
     isQueue: "このキューは存在します。",
     isNoQueue: "この名前のキューはありません。",
@@ -365,10 +358,9 @@ export const ja: Words = {
     arrived: "メッセージが届きました。",
     arrivedText: (count) => `このページを開いてから ${count} 件が発行されました。`,
     language: "言語",
-    noListener: (protocol) => `このブローカーには ${protocol} のリスナーがありません。`,
+    noListener: (protocol) => `このブローカーには TLS なしの ${protocol} のリスナーがありません。`,
     install: "インストール",
     program: "プログラム",
-    ports: "アドレス",
     shell: "シェル",
     seeQueue: "キュー hello を見る",
   },
@@ -424,7 +416,6 @@ export const ja: Words = {
     noMessages: "ここから先にメッセージはありません。",
     next: "次のメッセージ",
     storedAt: "保存時刻",
-    sequence: "番号",
   },
 
   users: {
