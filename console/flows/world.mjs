@@ -9,7 +9,8 @@ import { connect } from "node:net";
 import { after, afterEach, before, beforeEach } from "node:test";
 import { chromium } from "playwright-core";
 
-const TIMEOUT_MS = 10_000;
+/** Generous, because a shared machine draws a page of 4K slowly. */
+const TIMEOUT_MS = 20_000;
 
 export const admin = process.env.IMORI_ADMIN ?? "http://127.0.0.1:15672";
 const [user, password] = (process.env.IMORI_LOGIN ?? "").split(/:(.*)/s);
