@@ -295,6 +295,12 @@ fn items_that_end_after_their_canceled_task_keep_nothing_open() {
     play(&Workflow::read(MIXED[0].trim()).unwrap(), &choices);
 }
 
+#[test]
+fn a_list_ends_with_its_begun_items_once_another_task_is_canceled() {
+    let choices = [(1, 0), (57, 181), (12, 134), (107, 232), (44, 108), (12, 14)];
+    play(&Workflow::read(MIXED[0].trim()).unwrap(), &choices);
+}
+
 proptest::proptest! {
     #[test]
     fn random_events_keep_a_workflow_consistent(
