@@ -24,6 +24,10 @@ PACKAGES = OSLO / "lib" / _VERSION / "site-packages"
 # Its tests of calls and casts. One of the others listens on a fixed port, so it runs only once.
 CALLS_AND_CASTS = r"test_functional\.(Call|Cast)TestCase"
 
+# It fails unless a hundred notifications are sent within two seconds, beside other tests or not.
+IN_TIME = r"test_simple_batch"
+IN_TIME_TRIES = 3
+
 # Driver options that change the declared queues and exchanges, and the login.
 OPTIONS = {
     "durable": "amqp_durable_queues=true&rabbit_login_method=PLAIN",
@@ -69,7 +73,7 @@ def functional_tests(folder: Path, options: str, at_once: int, *chosen: str) -> 
         if options == OPTIONS["auto-delete"]:
             stack.enter_context(kept_exchange(calls))
         run = folder / "run"
-        run.mkdir()
+        run.mkdir(parents=True)
         command = [OSLO / "bin/stestr", "--repo-url", run, "--top-dir", PACKAGES]
         command += ["--test-path", PACKAGES / "oslo_messaging/tests/functional"]
         printed = run_suite(
@@ -86,8 +90,21 @@ def functional_tests(folder: Path, options: str, at_once: int, *chosen: str) -> 
 
 
 def test_functional_tests(tmp_path: Path) -> None:
-    ended = functional_tests(tmp_path, "", 8)
-    assert (ended["Passed"], ended["Skipped"], ended["Failed"]) == (31, 2, 0)
+    ended = functional_tests(tmp_path, "", 8, "--exclude-regex", IN_TIME)
+    assert (ended["Passed"], ended["Skipped"], ended["Failed"]) == (30, 2, 0)
+
+
+def test_batches_of_notifications_come_in_time(tmp_path: Path) -> None:
+    """Passes if one of some tries does, because a busy machine sends too slowly."""
+    for number in range(1, IN_TIME_TRIES + 1):
+        try:
+            ended = functional_tests(tmp_path / str(number), "", 1, IN_TIME)
+        except AssertionError:
+            if number == IN_TIME_TRIES:
+                raise
+        else:
+            assert (ended["Passed"], ended["Failed"]) == (1, 0)
+            return
 
 
 @pytest.mark.parametrize("options", OPTIONS)
