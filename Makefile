@@ -25,7 +25,7 @@ ifdef CI
 export CARGO_INCREMENTAL = 0
 endif
 
-.PHONY: help run test console check instructions advisories build unit sim fuzz interop amqp automation stalls durability automation-kills long-queue docs bench peers mutants packs soak setup fmt clean
+.PHONY: help run test console check instructions advisories build unit sim fuzz interop amqp automation stalls durability automation-kills long-queue docs packages bench peers mutants packs soak setup fmt clean
 
 help: ## Shows this list.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -120,6 +120,12 @@ long-queue: ## A queue of MESSAGES messages of 1 KB on disk: filled, drained, an
 
 docs: build ## The commands, links and keys in the documents.
 	.venv/bin/pytest -q tests/docs
+
+packages: console ## A Debian package, an archive and a wheel in target/packages; a test installs and removes them.
+	ci/setup.sh check
+	$(CARGO) build --profile dist --locked --bin imori
+	.venv/bin/python ci/packages.py target/dist/imori target/packages
+	IMORI_BIN=$(CURDIR)/target/dist/imori .venv/bin/pytest -q tests/packages
 
 bench: ## A short benchmark of this broker alone.
 	$(CARGO) build --profile dist --bin imori

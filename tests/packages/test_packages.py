@@ -27,8 +27,9 @@ exec chroot "$1/root" sh -eu
 
 CONFIG = "/etc/imori/imori.toml"
 START = f"""
-mkfifo /ready
-runuser -u imori -- sh -c 'exec imori serve --config {CONFIG} --ready-fd 3 3>/ready >/dev/null' &
+mkfifo -m 666 /ready
+setpriv --reuid imori --regid imori --init-groups \\
+    sh -c 'exec imori serve --config {CONFIG} --ready-fd 3 3>/ready' >/dev/null 2>>/broker.log &
 broker=$!
 read -r line </ready
 test "$line" = ready
@@ -68,7 +69,11 @@ def in_clean_root(packages: Path, folder: Path, script: str) -> str:
         text=True,
         timeout=120,
         check=False,
-        env={"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "DEBIAN_FRONTEND": "noninteractive"},
+        env={
+            "HOME": "/root",
+            "PATH": "/usr/sbin:/usr/bin:/sbin:/bin",
+            "DEBIAN_FRONTEND": "noninteractive",
+        },
     )
     assert ended.returncode == 0, ended.stdout
     return ended.stdout
@@ -88,7 +93,7 @@ def test_the_debian_package_is_installed_upgraded_and_removed(
 ) -> None:
     if os.getuid() != 0 or not can_make_roots(tmp_path):
         pytest.skip("a clean root takes the right to mount")
-    install = "dpkg --force-unsafe-io --install /packages/{0}/imori_{0}_*.deb >/dev/null"
+    install = "dpkg --force-unsafe-io --install /packages/{0}/imori_{0}_*.deb >/dpkg.log 2>&1"
     status = "dpkg-query --show --showformat '${Version} ${Status}\\n' imori"
     output = in_clean_root(
         packages,
@@ -99,7 +104,7 @@ def test_the_debian_package_is_installed_upgraded_and_removed(
                 f"imori config check {CONFIG} >/dev/null",
                 "stat --format '%U %a %n' /var/lib/imori",
                 START,
-                "imori pub --persistent /queue/kept 'a message' >/dev/null",
+                "imori pub --header persistent:true /queue/kept 'a message' >/dev/null",
                 "imori status --data-dir /var/lib/imori | grep -c '^queues'",
                 STOP,
                 f"echo '# of this host' >>{CONFIG}",
@@ -111,7 +116,7 @@ def test_the_debian_package_is_installed_upgraded_and_removed(
                 STOP,
                 "dpkg --force-unsafe-io --remove imori >/dev/null",
                 f"test ! -e /usr/bin/imori && test -e {CONFIG}",
-                "dpkg --force-unsafe-io --purge imori 2>&1 | grep data",
+                "dpkg --force-unsafe-io --purge imori 2>&1 | grep '^imori: '",
                 "test ! -e /etc/imori && test -d /var/lib/imori/journal",
             ]
         ),
@@ -137,11 +142,12 @@ def test_the_archive_runs_where_it_is_unpacked(packages: Path, tmp_path: Path) -
 def test_pip_installs_the_wheel(packages: Path, tmp_path: Path) -> None:
     (wheel,) = (packages / "1.0.0").glob("*.whl")
     venv.create(tmp_path, with_pip=True)
-    pip = [tmp_path / "bin/pip", "install", "--quiet", "--no-index", "--no-deps"]
-    subprocess.run([*pip, wheel], check=True, capture_output=True)
+    pip = tmp_path / "bin/pip"
+    install = [str(pip), "install", "--quiet", "--no-index", "--no-deps", str(wheel)]
+    subprocess.run(install, check=True, capture_output=True)
     said = subprocess.run([tmp_path / "bin/imori", "--help"], check=True, capture_output=True)
     assert b"imori <COMMAND>" in said.stdout
-    subprocess.run([tmp_path / "bin/pip", "uninstall", "--quiet", "--yes", "imori"], check=True)
+    subprocess.run([pip, "uninstall", "--quiet", "--yes", "imori"], check=True)
     assert not (tmp_path / "bin/imori").exists()
 
 

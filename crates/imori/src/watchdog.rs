@@ -69,7 +69,8 @@ mod tests {
 
     #[test]
     fn only_a_cell_that_is_late_now_is_not_alive() {
-        let (period, short, long) = (Duration::from_secs(30), Duration::from_secs(14), Duration::from_secs(16));
+        let (period, short, long) =
+            (Duration::from_secs(30), Duration::from_secs(14), Duration::from_secs(16));
         for (stalls, expected) in [
             (vec![], true),
             (vec![stall(LateWork::Cell(0), short, false)], true),
