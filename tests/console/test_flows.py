@@ -8,11 +8,15 @@ from pathlib import Path
 
 import pytest
 
+from harness.admin import ask
 from harness.imori import REPOSITORY, Imori, running_imori
 
 CONSOLE = REPOSITORY / "console"
 FLOWS = sorted(path.name for path in (CONSOLE / "flows").glob("*.test.mjs"))
 BROWSER = shutil.which("chromium")
+
+# The flows give their user a vhost, so it has to be a stored one.
+USER, PASSWORD = "flows", "flows-password"
 
 # Seconds for a file of flows, each of which opens a page or two.
 LONGEST_S = 240
@@ -23,6 +27,8 @@ def imori(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Imori]:
     """A broker with its console and every protocol."""
     folder = tmp_path_factory.mktemp("console")
     with running_imori(folder, amqp=True, nats=True, admin=True) as imori:
+        body = {"password": PASSWORD, "tags": ["administrator"]}
+        assert ask(imori, f"/v1/users/{USER}", method="PUT", body=body).status in {201, 204}
         yield imori
         assert imori.stop() == 0
 
@@ -38,7 +44,7 @@ def test_flows_pass(imori: Imori, file: str, tmp_path: Path) -> None:
     host, port = imori.admin
     environment = os.environ | {
         "IMORI_ADMIN": f"http://{host}:{port}",
-        "IMORI_LOGIN": f"operator:{imori.operator_password()}",
+        "IMORI_LOGIN": f"{USER}:{PASSWORD}",
         "CHROMIUM": str(BROWSER),
         "HOME": str(tmp_path),
     }
