@@ -12,7 +12,7 @@ import { FailureNote } from "../parts/failure.tsx";
 import { Facts, type Fact } from "../parts/facts.tsx";
 import { Name } from "../parts/name.tsx";
 import { Section } from "../parts/page.tsx";
-import { Values } from "../parts/values.tsx";
+import { TitledValues } from "../parts/values.tsx";
 import { asText, bodyBytes, SHOWN_BYTES_MAX } from "../payload.ts";
 
 const PEEK_COUNT = 20;
@@ -114,18 +114,8 @@ function MessageBody({ message }: { message: Message }) {
   return (
     <div class="message-body">
       <Facts facts={facts} />
-      {Object.keys(message.properties).length > 0 && (
-        <div>
-          <h3>{w.properties}</h3>
-          <Values values={message.properties} label={w.properties} />
-        </div>
-      )}
-      {Object.keys(message.headers).length > 0 && (
-        <div>
-          <h3>{w.headers}</h3>
-          <Values values={message.headers} label={w.headers} />
-        </div>
-      )}
+      <TitledValues title={w.properties} values={message.properties} />
+      <TitledValues title={w.headers} values={message.headers} />
       {message.deaths.length > 0 && (
         <div>
           <h3>{w.deaths}</h3>

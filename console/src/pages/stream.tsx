@@ -15,7 +15,7 @@ import { Loaded } from "../parts/loaded.tsx";
 import { Name } from "../parts/name.tsx";
 import { Page, Section } from "../parts/page.tsx";
 import { Table, type Column } from "../parts/table.tsx";
-import { Values } from "../parts/values.tsx";
+import { TitledValues } from "../parts/values.tsx";
 import { asText, decodeBase64 } from "../payload.ts";
 import { addressOf } from "../route.ts";
 
@@ -201,18 +201,8 @@ function StreamMessageItem({ message }: { message: StreamMessage }) {
               [words.stream.storedAt, format.dateTime(message.stored_at)],
             ]}
           />
-          {Object.keys(message.properties).length > 0 && (
-            <div>
-              <h3>{w.properties}</h3>
-              <Values values={message.properties} label={w.properties} />
-            </div>
-          )}
-          {Object.keys(message.headers).length > 0 && (
-            <div>
-              <h3>{w.headers}</h3>
-              <Values values={message.headers} label={w.headers} />
-            </div>
-          )}
+          <TitledValues title={w.properties} values={message.properties} />
+          <TitledValues title={w.headers} values={message.headers} />
           <BodyView bytes={decodeBase64(message.body)} totalBytes={message.body_bytes} />
         </div>
       )}

@@ -34,12 +34,18 @@ export function Field(props: Props) {
         aria-describedby={props.hint === undefined ? undefined : `${id}-hint`}
         onInput={(event) => props.onInput(event.currentTarget.value)}
       />
-      {props.hint !== undefined && (
-        <p id={`${id}-hint`} class="hint">
-          {props.hint}
-        </p>
-      )}
+      <Hint id={id} text={props.hint} />
     </div>
+  );
+}
+
+/** The text below an input, which `aria-describedby` names. */
+function Hint({ id, text }: { id: string; text: string | undefined }) {
+  if (text === undefined) return null;
+  return (
+    <p id={`${id}-hint`} class="hint">
+      {text}
+    </p>
   );
 }
 
@@ -57,11 +63,7 @@ export function TextArea(props: { label: string; value: string; onInput: (value:
         aria-describedby={props.hint === undefined ? undefined : `${id}-hint`}
         onInput={(event) => props.onInput(event.currentTarget.value)}
       />
-      {props.hint !== undefined && (
-        <p id={`${id}-hint`} class="hint">
-          {props.hint}
-        </p>
-      )}
+      <Hint id={id} text={props.hint} />
     </div>
   );
 }

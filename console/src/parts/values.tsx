@@ -26,6 +26,17 @@ export function Values({ values, label }: { values: Readonly<Record<string, unkn
   );
 }
 
+/** The values below their title; nothing if there are none. */
+export function TitledValues({ title, values }: { title: string; values: Readonly<Record<string, unknown>> }) {
+  if (Object.keys(values).length === 0) return null;
+  return (
+    <div>
+      <h3>{title}</h3>
+      <Values values={values} label={title} />
+    </div>
+  );
+}
+
 export function Value({ value }: { value: unknown }) {
   const { words } = useLocale();
   if (value === null || value === undefined) return <span class="quiet">–</span>;
