@@ -72,7 +72,7 @@ pub(crate) const EVENTS_QUIET_MAX: Duration = Duration::from_secs(5);
 /// Sessions of the web console. More: the least recently used one ends.
 pub(crate) const SESSIONS_MAX: usize = 1_000;
 
-/// Sessions of one user, so that nobody ends the sessions of others by signing in. More: that user's least recently used
+/// Sessions of one user, so that no user ends the sessions of others by signing in. More: that user's least recently used
 /// one ends.
 pub(crate) const USER_SESSIONS_MAX: usize = 100;
 
@@ -94,8 +94,8 @@ pub(crate) const HISTORY_MINUTES_MAX: usize = 1_440;
 /// Time between two samples of the broker.
 pub(crate) const SAMPLE_EVERY: Duration = Duration::from_secs(1);
 
-/// Time that a pass over all connections and queues takes of the time until the next one, as a divisor: with nobody
-/// looking, and while somebody follows the overview. While somebody follows a list there is a pass for each sample.
+/// The next pass over all connections and queues begins after this many times the processor time of the last one:
+/// without a reader of the feed, and with a reader of the overview. With a reader of a list, each sample has a pass.
 pub(crate) const PASS_SHARE_UNSEEN: u32 = 4_000;
 pub(crate) const PASS_SHARE_SEEN: u32 = 100;
 

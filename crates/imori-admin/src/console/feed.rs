@@ -6,12 +6,12 @@
 use std::sync::Arc;
 
 use axum::Extension;
-use axum::body::{Body, Bytes};
-use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE};
+use axum::body::Bytes;
 use axum::http::{Extensions, StatusCode};
-use axum::response::{IntoResponse as _, Response};
+use axum::response::Response;
 use imori_core::authorize::{Action, Identity, Object, authorize};
 use imori_core::id::VhostId;
+use imori_server::broker::may_see;
 use imori_server::http::{KeepOpen, RequestOrigin};
 use serde::Deserialize;
 use serde_json::json;
@@ -20,11 +20,9 @@ use tokio::task::yield_now;
 use tokio::time::{Instant, timeout, timeout_at};
 use utoipa::IntoParams;
 
-use crate::http::Streamed;
+use crate::http::{Streamed, may_monitor};
 use crate::limits::{FEED_QUIET_MAX, FEED_READERS_MAX, FEED_WRITE_MAX, SAMPLE_EVERY};
-use crate::live::{
-    CONNECTION_COLUMNS, Chunk, Follower, Latest, Position, QUEUE_COLUMNS, Topic, Topics, may_monitor,
-};
+use crate::live::{CONNECTION_COLUMNS, Chunk, Follower, Latest, Position, QUEUE_COLUMNS, Topic, Topics};
 use crate::lock::lock;
 use crate::milliseconds::{millis, since_epoch};
 use crate::objects::stall::ShownStall;
@@ -93,8 +91,7 @@ pub(crate) async fn follow(
         let _ = reader.run().await;
         drop(kept);
     });
-    let head = [(CONTENT_TYPE, "text/event-stream"), (CACHE_CONTROL, "no-store")];
-    Ok((head, Body::new(Streamed(written))).into_response())
+    Ok(Streamed(written).events())
 }
 
 fn topics(text: Option<&str>) -> Result<Topics, Problem> {
@@ -137,12 +134,6 @@ impl Viewer {
         let has_changed = identity != self.identity;
         self.identity = identity;
         Some(has_changed)
-    }
-
-    /// Whether the user may see what is in a vhost.
-    fn sees(&self, vhost: VhostId) -> bool {
-        let may = |action| authorize(&self.identity, action, vhost, Object::Vhost).is_ok();
-        may(Action::Enter) || may(Action::Monitor)
     }
 }
 
@@ -220,7 +211,7 @@ impl FeedReader {
             self.write(text).await?;
         }
         while self.topics.has(Topic::Queues) {
-            let sees = |vhost: &VhostId| self.viewer.sees(*vhost);
+            let sees = |vhost: &VhostId| may_see(&self.viewer.identity, *vhost);
             let next = lock(&self.state.live.queues).next(&mut self.queues, sees);
             let Some(chunk) = next else { break };
             self.write_chunk(Topic::Queues, QUEUE_COLUMNS, &chunk).await?;

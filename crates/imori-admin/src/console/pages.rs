@@ -1,4 +1,4 @@
-//! `/` and `/console/`: the pages of the web console and their files, for everybody who reaches the listener. They
+//! `/` and `/console/`: the pages of the web console and their files, which need no login. They
 //! contain nothing of this broker; whatever a page shows, it gets from `/v1` with its user's login.
 
 use axum::Router;

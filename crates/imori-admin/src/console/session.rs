@@ -6,15 +6,16 @@ use std::time::Instant;
 use axum::extract::State;
 use axum::http::header::SET_COOKIE;
 use axum::http::{Extensions, HeaderMap, StatusCode};
-use imori_core::authorize::{Action, Identity, Object, authorize};
+use imori_core::authorize::{Action, Object, authorize};
 use imori_core::id::VhostId;
 use imori_core::login::Verdict;
 use imori_server::access::Standing;
 use imori_server::http::{HttpLogin, RequestOrigin};
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use utoipa::ToSchema;
 
 use crate::limits::SIGN_IN_CHECKS_MAX;
+use crate::objects::whoami::Whoami;
 use crate::requests::admin_state::AdminState;
 use crate::requests::answer::Answer;
 use crate::requests::input::{Answered, Input};
@@ -29,33 +30,19 @@ pub(crate) struct SignIn {
     password: String,
 }
 
-/// The user of a session.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct SignedIn {
-    name: String,
-    tags: Vec<String>,
-}
-
-impl SignedIn {
-    fn of(identity: &Identity) -> SignedIn {
-        let tags = identity.rights.tags().iter().map(|tag| tag.name().to_owned()).collect();
-        SignedIn { name: identity.user.to_string(), tags }
-    }
-}
-
 /// Begins a session: answers with the cookie `imori_session`, which stands for the login until the session ends. A
 /// session ends after 12 hours, after an hour without a request, with its user, or with a change of the password.
 #[utoipa::path(
     post, path = "/v1/session", tag = "users",
     security(()),
     request_body = SignIn,
-    responses((status = 200, body = SignedIn)),
+    responses((status = 200, body = Whoami)),
 )]
 pub(crate) async fn sign_in(
     State(state): State<Arc<AdminState>>,
     extensions: Extensions,
     Input(SignIn { user, password }): Input<SignIn>,
-) -> Answered<SignedIn> {
+) -> Answered<Whoami> {
     let (broker, origin) = (&state.broker, RequestOrigin::of(&extensions));
     let refused = || {
         Problem::new(
@@ -85,7 +72,7 @@ pub(crate) async fn sign_in(
         };
         let login = (identity.user.to_string(), standing);
         state.sessions.begin(cookie.key, login, origin.is_local(broker), Instant::now());
-        return Ok(Answer::of(SignedIn::of(&identity)).with_header(SET_COOKIE, cookie.header));
+        return Ok(Answer::of(Whoami::of(&identity)).with_header(SET_COOKIE, cookie.header));
     }
     Err(refused())
 }

@@ -5,5 +5,5 @@ mod gathered;
 mod streamed;
 
 pub(crate) use gathered::{gathered, rest_at};
-pub(crate) use names::{Names, names_without_login, note_names};
+pub(crate) use names::{Names, may_monitor, names_without_login, note_names};
 pub(crate) use streamed::Streamed;

@@ -5,7 +5,7 @@ use axum::http::StatusCode;
 use axum::http::header::WWW_AUTHENTICATE;
 use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
-use imori_core::authorize::{Action, Object, authorize};
+use imori_core::authorize::{Action, Identity, Object, authorize};
 use imori_core::id::VhostId;
 use imori_core::login::Verdict;
 use imori_server::broker::Broker;
@@ -22,10 +22,7 @@ pub(crate) async fn note_names(State(broker): State<Broker>, mut request: Reques
     let Names(are_open) = names_without_login(&broker, &request);
     let names = match HttpLogin::of(&broker, &request) {
         Some(login) => match login.decide(&broker).await {
-            Verdict::Granted(user) => {
-                let may_monitor = authorize(&user, Action::Monitor, VhostId(0), Object::Broker).is_ok();
-                Names(are_open || may_monitor)
-            }
+            Verdict::Granted(user) => Names(are_open || may_monitor(&user)),
             Verdict::Refused => {
                 let asks = (WWW_AUTHENTICATE, "Basic realm=\"imori\"");
                 return (StatusCode::UNAUTHORIZED, [asks]).into_response();
@@ -36,6 +33,11 @@ pub(crate) async fn note_names(State(broker): State<Broker>, mut request: Reques
     };
     request.extensions_mut().insert(names);
     next.run(request).await
+}
+
+/// Whether a user may monitor the whole broker.
+pub(crate) fn may_monitor(identity: &Identity) -> bool {
+    authorize(identity, Action::Monitor, VhostId(0), Object::Broker).is_ok()
 }
 
 /// Whether the response to a request without a login may contain names.

@@ -7,7 +7,7 @@ use imori_core::id::ConnectionId;
 use imori_server::broker::{Broker, OpenConnection};
 use serde_json::json;
 
-use super::counts::rate;
+use super::counts::shown_rate;
 use super::rows::Rows;
 use crate::milliseconds::since_epoch;
 use crate::operations::connections::{name, plain};
@@ -16,7 +16,7 @@ use crate::operations::connections::{name, plain};
 pub(crate) const COLUMNS: &str = "[\"id\",\"name\",\"user\",\"vhost\",\"protocol\",\"peer\",\"tls\",\"sessions\",\
     \"readers\",\"in_rate\",\"out_rate\",\"unsettled\",\"state\",\"since\"]";
 
-/// The list. A row's scope is its user, who sees it; so does everybody who may monitor the broker.
+/// The list. A row's scope is its user, who sees it, as do users who may monitor the broker.
 pub(crate) type ConnectionRows = Rows<String, ConnectionNumbers>;
 
 /// The numbers of a connection that change. Two are equal if the same is shown of them.
@@ -87,10 +87,6 @@ impl ConnectionReading {
     }
 
     fn numbers(&self, before: Option<&ConnectionNumbers>, time: Duration) -> ConnectionNumbers {
-        let per_second = |count: u64, of: fn(&ConnectionNumbers) -> u64| {
-            let rate = before.and_then(|before| rate(count, of(before), time)).unwrap_or(0.0);
-            (rate * 10.0).round() / 10.0
-        };
         ConnectionNumbers {
             published: self.published,
             delivered: self.delivered,
@@ -98,8 +94,8 @@ impl ConnectionReading {
             shown: Shown {
                 sessions: self.sessions,
                 readers: self.readers,
-                in_rate: per_second(self.published, |before| before.published),
-                out_rate: per_second(self.delivered, |before| before.delivered),
+                in_rate: shown_rate(self.published, before.map(|before| before.published), time),
+                out_rate: shown_rate(self.delivered, before.map(|before| before.delivered), time),
                 unsettled: self.unsettled,
                 is_slow: self.is_slow,
             },

@@ -94,6 +94,12 @@ pub(super) fn rate(now: u64, before: u64, time: Duration) -> Option<f64> {
     (!time.is_zero()).then(|| now.saturating_sub(before) as f64 / time.as_secs_f64())
 }
 
+/// Growth per second as a row shows it, to a tenth; 0 without a count before.
+pub(super) fn shown_rate(now: u64, before: Option<u64>, time: Duration) -> f64 {
+    let per_second = before.and_then(|before| rate(now, before, time)).unwrap_or(0.0);
+    (per_second * 10.0).round() / 10.0
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-use imori_core::authorize::{Action, Identity, Object, authorize};
+use imori_core::authorize::Identity;
 use imori_core::id::VhostId;
 use imori_core::world::Counter;
 use imori_server::broker::Broker;
@@ -19,6 +19,7 @@ use super::queue_rows::QueueRows;
 use super::sample::{Sample, Series};
 use super::totals::Totals;
 use crate::health::unreadiness;
+use crate::http::may_monitor;
 use crate::limits::{FEED_READERS_MAX, FEED_STALLS_MAX};
 use crate::lock::lock;
 
@@ -195,7 +196,7 @@ impl Live {
         self.latest.send_modify(|_| ());
     }
 
-    /// Forgets the lists that nobody follows.
+    /// Forgets the lists without a follower.
     pub(super) fn forget_lists(&self) {
         if !self.is_followed(Topic::Queues) {
             lock(&self.queues).clear();
@@ -245,11 +246,6 @@ impl Latest {
         let (at, sample, alarms) = (self.at, &self.sample, json!(alarms(broker, sees_all)));
         format!("{{\"at\":{at},\"sample\":{sample},\"totals\":{totals},\"alarms\":{alarms}}}")
     }
-}
-
-/// Whether a user may monitor the whole broker.
-pub(crate) fn may_monitor(identity: &Identity) -> bool {
-    authorize(identity, Action::Monitor, VhostId(0), Object::Broker).is_ok()
 }
 
 /// The present alarms. The texts of some name queues, so only users who may monitor the broker see those.

@@ -19,7 +19,7 @@ mod quantiles;
 
 pub(crate) use connection_rows::COLUMNS as CONNECTION_COLUMNS;
 pub(crate) use history::{Window, Windows};
-pub(crate) use live_state::{Follower, Latest, Live, Topic, Topics, may_monitor};
+pub(crate) use live_state::{Follower, Latest, Live, Topic, Topics};
 pub(crate) use queue_rows::COLUMNS as QUEUE_COLUMNS;
 pub(crate) use rows::{Chunk, Position};
 pub(crate) use sampler::start;

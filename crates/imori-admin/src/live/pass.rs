@@ -19,13 +19,14 @@ use super::queue_rows::{QueueReading, QueueRows};
 use super::totals::{Clients, Totals};
 use crate::limits::HTTP_ROWS_AT_ONCE;
 use crate::lock::lock;
+use crate::metrics::raise;
 
 /// What each pass needs of the one before.
 #[derive(Debug, Default)]
 pub(super) struct PassState {
     /// The highest sums of clients so far; a pass may miss a connection that is closing.
     ever: SumsByKind,
-    /// Messages that each of the broker's own clients has published and received. Nobody counts those that are gone.
+    /// Messages that each open one of the broker's own clients has published and received.
     internal: HashMap<ConnectionId, (u64, u64)>,
     /// Messages that these clients published and received in all.
     other: (u64, u64),
@@ -43,7 +44,7 @@ impl PassState {
     ) -> Traffic {
         let is_listed = live.is_followed(Topic::Connections);
         let time = between(&mut self.connections_at, is_listed);
-        let mut ever = broker.closed_traffic();
+        let closed = broker.closed_traffic();
         let mut found = Open::default();
         if is_listed {
             lock(&live.connections).begin();
@@ -56,8 +57,7 @@ impl PassState {
         if is_listed {
             lock(&live.connections).end();
         }
-        ever.iter_mut().zip(&found.sums).for_each(|(sum, more)| sum.add(more));
-        self.ever.iter_mut().zip(&ever).for_each(|(highest, sums)| highest.raise_to(sums));
+        raise(&mut self.ever, closed, &found.sums);
         self.count_internal(found.internal);
         self.traffic()
     }

@@ -9,7 +9,7 @@ use imori_core::time::Time;
 use imori_server::broker::Broker;
 use serde_json::json;
 
-use super::counts::rate;
+use super::counts::shown_rate;
 use super::rows::Rows;
 use crate::limits::GROWING_SECONDS;
 use crate::milliseconds::millis;
@@ -102,10 +102,6 @@ impl QueueReading {
             std::cmp::Ordering::Equal => before.rises.saturating_sub(1),
             std::cmp::Ordering::Less => 0,
         });
-        let per_second = |count: u64, of: fn(&QueueNumbers) -> u64| {
-            let rate = before.and_then(|before| rate(count, of(before), time)).unwrap_or(0.0);
-            (rate * 10.0).round() / 10.0
-        };
         let age = self.waits_since.map(|since| millis(now.since(since)));
         QueueNumbers {
             published: self.published,
@@ -116,8 +112,8 @@ impl QueueReading {
                 unsettled: self.unsettled,
                 bytes: self.bytes,
                 consumers: self.consumers,
-                in_rate: per_second(self.published, |before| before.published),
-                out_rate: per_second(self.delivered, |before| before.delivered),
+                in_rate: shown_rate(self.published, before.map(|before| before.published), time),
+                out_rate: shown_rate(self.delivered, before.map(|before| before.delivered), time),
                 oldest_ms: shown_age(age, before.and_then(|before| before.shown.oldest_ms)),
                 state: match () {
                     () if self.is_throttling => Some("throttling"),

@@ -1,8 +1,8 @@
 //! A list that many readers follow: rows as JSON, each written once for all readers when it changes.
 //!
-//! A pass over the objects has a number, and each row has that of the pass in which it changed last. A reader knows the
-//! number up to which it has the list, so one that was slow gets each changed row once, as it is now, and nothing waits
-//! for it in memory. A reader that missed a removal that is forgotten begins anew.
+//! Passes over the objects are numbered, and each row notes the last pass that changed it. A reader notes the last pass
+//! that it has, and gets the rows changed since: each once, in its present state, so nothing queues up for a slow
+//! reader. A reader that missed a removal that the list no longer remembers gets the whole list again.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Bound;
@@ -104,7 +104,7 @@ impl<S, N> Default for Rows<S, N> {
 }
 
 impl<S: Clone, N: PartialEq + Copy> Rows<S, N> {
-    /// Forgets all rows, because nobody follows them. Whoever had some begins anew.
+    /// Forgets all rows, for a list without followers. A later reader gets the whole list.
     pub(super) fn clear(&mut self) {
         if !self.rows.is_empty() || self.passed > 0 {
             *self = Rows { forgotten: self.passed + 1, passed: self.passed + 1, ..Rows::default() };

@@ -125,7 +125,7 @@ struct StallsSeen {
     until: Time,
     /// The stalls that were seen, by what is late and since when, with the end of what was counted and whether they are
     /// over.
-    seen: HashMap<(u32, Time), (Time, bool)>,
+    seen: HashMap<(LateWork, Time), (Time, bool)>,
 }
 
 /// What is new of stalls.
@@ -145,11 +145,7 @@ impl StallsSeen {
         let mut noted = Noted::default();
         let mut seen = HashMap::new();
         for stall in stalls {
-            let what = match stall.what {
-                LateWork::Flush => u32::MAX,
-                LateWork::Cell(cell) => u32::from(cell),
-            };
-            let key = (what, stall.began);
+            let key = (stall.what, stall.began);
             let end = if stall.is_over { stall.began.after(stall.lasted) } else { now };
             let known = self.seen.get(&key).copied();
             let from = known.map_or(stall.began, |(until, _)| until);
@@ -207,7 +203,7 @@ mod tests {
         assert_eq!((noted.stalled, noted.changed), (Duration::from_micros(500), vec![ends]));
         assert!(noted.earlier.is_empty());
         assert_eq!(stalls.note(Time(6_000), &[ends]), Noted::default());
-        // A short one that nobody saw before it was over.
+        // This one begins and ends between two samples.
         let short = stall(5_200, 100, true);
         let noted = stalls.note(Time(7_000), &[ends, short]);
         assert_eq!((noted.stalled, noted.earlier.len(), noted.changed.len()), (Duration::ZERO, 1, 1));

@@ -18,4 +18,4 @@ pub(crate) use detailed::detailed;
 pub(crate) use exposition::CONTENT;
 pub(crate) use page::page;
 pub(crate) use process::{CpuMeter, memory_bytes};
-pub(crate) use sources::{Metrics, node_name};
+pub(crate) use sources::{Metrics, node_name, raise};

@@ -1,7 +1,7 @@
 //! `/storez`: state of the store, its progress, and stalls.
 
 use imori_server::broker::COMMIT_BOUNDS_US;
-use imori_server::stall::{Cause, LateWork, Stall, Step};
+use imori_server::stall::{Cause, Stall, Step};
 use serde::Serialize;
 
 use super::monitor_state::MonitorState;
@@ -304,13 +304,9 @@ fn queues(state: &MonitorState, page: Page) -> (usize, Vec<Queue>) {
 
 fn shown(stall: &Stall) -> ShownStall {
     let seen = &stall.evidence;
-    let (what, cell) = match stall.what {
-        LateWork::Flush => ("flush", None),
-        LateWork::Cell(id) => ("cell", Some(id)),
-    };
     ShownStall {
-        what,
-        cell,
+        what: stall.what.label(),
+        cell: stall.what.cell(),
         began: timestamp(stall.began),
         lasted_ms: millis(stall.lasted),
         is_over: stall.is_over,

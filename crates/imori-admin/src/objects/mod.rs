@@ -6,3 +6,4 @@ pub(crate) mod arguments;
 pub(crate) mod change;
 pub(crate) mod operation_error;
 pub(crate) mod stall;
+pub(crate) mod whoami;

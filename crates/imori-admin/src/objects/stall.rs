@@ -1,6 +1,6 @@
 //! Stalls of the broker, as the admin API shows them.
 
-use imori_server::stall::{LateWork, Stall, Step};
+use imori_server::stall::{Stall, Step};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -34,13 +34,9 @@ pub(crate) struct ShownStall {
 impl ShownStall {
     /// Converts a stall to its form in this API.
     pub(crate) fn of(stall: &Stall) -> ShownStall {
-        let (what, cell) = match stall.what {
-            LateWork::Flush => ("flush", None),
-            LateWork::Cell(id) => ("cell", Some(id)),
-        };
         ShownStall {
-            what,
-            cell,
+            what: stall.what.label(),
+            cell: stall.what.cell(),
             began: since_epoch(stall.began),
             lasted_ms: millis(stall.lasted),
             over: stall.is_over,

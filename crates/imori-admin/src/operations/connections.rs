@@ -10,7 +10,7 @@ use imori_server::broker::{Broker, OpenConnection};
 use serde_json::{Map, Value, json};
 use tracing::info;
 
-use crate::http::rest_at;
+use crate::http::{may_monitor, rest_at};
 use crate::objects::operation_error::OperationError;
 
 /// The state of a connection.
@@ -76,7 +76,7 @@ impl ConnectionFacts {
 
 /// The connections that speak a protocol: the user's own, or all if the user may monitor.
 pub(crate) fn connection_ids(broker: &Broker, identity: &Identity) -> Vec<ConnectionId> {
-    let sees_all = authorize(identity, Action::Monitor, VhostId(0), Object::Broker).is_ok();
+    let sees_all = may_monitor(identity);
     let user = identity.user.to_string();
     let mut ids = broker.connection_ids();
     let is_shown = |connection: &mut OpenConnection<'_>| {

@@ -1,9 +1,8 @@
 //! `/v1/events`: a live stream of the broker's events, as server-sent events.
 
-use axum::body::{Body, Bytes};
+use axum::body::Bytes;
 use axum::http::HeaderMap;
-use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE};
-use axum::response::{IntoResponse, Response};
+use axum::response::Response;
 use imori_server::broker::Broker;
 use imori_server::stall::Heard;
 use serde::Deserialize;
@@ -67,8 +66,7 @@ pub(super) async fn follow(
     let (parts, written) = mpsc::channel(1);
     let reader = Reader { broker: operator.broker().clone(), boot, next: next.min(count), kinds };
     tokio::spawn(reader.run(parts));
-    let head = [(CONTENT_TYPE, "text/event-stream"), (CACHE_CONTROL, "no-store")];
-    Ok((head, Body::new(Streamed(written))).into_response())
+    Ok(Streamed(written).events())
 }
 
 /// The kinds that a reader wants; empty for all.

@@ -13,6 +13,7 @@ use utoipa::ToSchema;
 
 use crate::objects::change::change;
 use crate::objects::operation_error::OperationError;
+use crate::objects::whoami::Whoami;
 use crate::operations::limits::{LimitState, Limited, Limits, set_limits};
 use crate::operations::users::{check_nkeys, delete_tokens as revoke_tokens, make_token as new_token};
 use crate::requests::answer::Answer;
@@ -288,17 +289,8 @@ pub(super) async fn delete_permission(
     Ok(Answer::done())
 }
 
-/// The user of a request.
-#[derive(Debug, Serialize, ToSchema)]
-pub(super) struct Whoami {
-    name: String,
-    tags: Vec<String>,
-}
-
 /// Shows the user that you are logged in as.
 #[utoipa::path(get, path = "/v1/whoami", tag = "users", responses((status = 200, body = Whoami)))]
 pub(super) async fn whoami(operator: Operator) -> Answered<Whoami> {
-    let identity = operator.identity;
-    let tags = identity.rights.tags().iter().map(|tag| tag.name().to_owned()).collect();
-    Ok(Answer::of(Whoami { name: identity.user.to_string(), tags }))
+    Ok(Answer::of(Whoami::of(&operator.identity)))
 }

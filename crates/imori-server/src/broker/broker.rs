@@ -175,7 +175,8 @@ impl Broker {
     }
 }
 
-fn may_see(identity: &Identity, vhost: VhostId) -> bool {
+/// Whether the user may see the vhost and what is in it.
+pub fn may_see(identity: &Identity, vhost: VhostId) -> bool {
     let may = |action| authorize(identity, action, vhost, Object::Vhost).is_ok();
     may(Action::Enter) || may(Action::Monitor)
 }

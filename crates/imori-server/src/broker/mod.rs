@@ -14,7 +14,7 @@ mod queues;
 mod broker;
 mod operator_request;
 
-pub use broker::{Broker, Finishing};
+pub use broker::{Broker, Finishing, may_see};
 pub use connections::OpenConnection;
 pub use figures::{CellFigures, MemoryFigures};
 pub(crate) use on_cell::on_cell;

@@ -12,12 +12,30 @@ use crate::limits::STALLS_KEPT;
 use crate::slots::unpoisoned;
 
 /// The part of the broker that is late.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum LateWork {
     /// A write or sync of the journal.
     Flush,
     /// A cell.
     Cell(u16),
+}
+
+impl LateWork {
+    /// The name of its kind in APIs.
+    pub fn label(self) -> &'static str {
+        match self {
+            LateWork::Flush => "flush",
+            LateWork::Cell(_) => "cell",
+        }
+    }
+
+    /// The number of the cell.
+    pub fn cell(self) -> Option<u16> {
+        match self {
+            LateWork::Flush => None,
+            LateWork::Cell(id) => Some(id),
+        }
+    }
 }
 
 /// The current step of a flush.

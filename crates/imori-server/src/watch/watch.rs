@@ -180,12 +180,8 @@ fn report(shared: &Shared, stall: &Stall) {
 
 fn tell(stall: &Stall, what: &'static str) {
     let seen = &stall.evidence;
-    let cell = match stall.what {
-        LateWork::Cell(id) => Some(id),
-        LateWork::Flush => None,
-    };
     warn!(
-        cell,
+        cell = stall.what.cell(),
         lasts_ms = millis(stall.lasted),
         cause = stall.cause.text(),
         step = stall.step.map(Step::text),

@@ -144,7 +144,9 @@ impl Serve {
             file.tell().context("`--ready-fd` cannot be written")?;
         }
         tell(State::Ready);
-        watched.into_iter().for_each(watchdog::start);
+        if let Some(broker) = watched {
+            watchdog::start(broker);
+        }
         info!(version = env!("CARGO_PKG_VERSION"), "ready");
         let reloader = server.reloader();
         let outcome = server.serve(|request| match request {
