@@ -242,11 +242,6 @@ impl Execution<'_> {
             return;
         }
         self.commands.extend(self.open_calls().into_iter().map(|(call, _)| Command::Cancel(call)));
-        self.hold_canceled();
-    }
-
-    /// Cancels what has not begun: no item begins any more, and no task is tried again.
-    pub(super) fn hold_canceled(&mut self) {
         self.hold_lists(TaskStatus::Canceling, TaskStatus::Canceled);
         let is_retrying = |status: TaskStatus| status == TaskStatus::Retrying;
         for run in self.state.runs.iter_mut().filter(|run| run.status.is_some_and(is_retrying)) {

@@ -133,12 +133,7 @@ impl Execution<'_> {
             has_next: is_followed || self.state.has_ready(),
             is_remediated,
         };
-        let before = self.state.status;
-        self.state.status = after_task(before, status, tasks);
-        // One task was canceled by itself: lists that run beside it end with the items that they have begun.
-        if self.state.status == WorkflowStatus::Canceling && before != WorkflowStatus::Canceling {
-            self.hold_canceled();
-        }
+        self.state.status = after_task(self.state.status, status, tasks);
         if is_final(self.state.status) {
             self.check_joins();
         }

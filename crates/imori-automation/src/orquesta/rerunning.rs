@@ -111,8 +111,10 @@ impl Execution<'_> {
         let Some(run) = self.state.runs.get(at).cloned() else { return Ok(()) };
         self.state.errors.retain(|error| error.get("task_id").and_then(Value::as_str) != Some(&run.task));
         let known = self.state.staged(&run.task, run.route).and_then(|staged| staged.items.clone());
-        let items = known.filter(|_| !resets_items).map(|items| {
-            let is_done = |item: &Item| item.status == Some(TaskStatus::Succeeded);
+        let is_done = |item: &Item| item.status == Some(TaskStatus::Succeeded);
+        // A list whose items have all succeeded runs whole, as one does that succeeded itself.
+        let kept = known.filter(|items| !resets_items && !items.iter().all(is_done));
+        let items = kept.map(|items| {
             items.into_iter().map(|item| if is_done(&item) { item } else { Item::default() }).collect()
         });
         self.state.staged.retain(|staged| staged.route != run.route || staged.task != run.task);

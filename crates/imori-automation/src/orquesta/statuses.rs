@@ -92,8 +92,13 @@ pub(super) struct Siblings {
     pub(super) has_incomplete: bool,
 }
 
-/// The status of a task with items after the status of one item has changed.
-pub(super) fn after_item(task: TaskStatus, event: TaskStatus, others: Siblings) -> TaskStatus {
+/// The status of a task with items after the status of one item has changed. Items begin only while the workflow runs.
+pub(super) fn after_item(
+    workflow: WorkflowStatus,
+    task: TaskStatus,
+    event: TaskStatus,
+    others: Siblings,
+) -> TaskStatus {
     use TaskStatus::{Canceled, Canceling, Failed, Paused, Pausing, Pending, Running, Succeeded, TimedOut};
     if event == Running {
         return if matches!(task, Pausing | Canceling) { task } else { Running };
@@ -119,13 +124,12 @@ pub(super) fn after_item(task: TaskStatus, event: TaskStatus, others: Siblings) 
         Pending | Paused | Succeeded if others.has_waiting => Paused,
         Pending | Paused | Succeeded if others.has_canceled => Canceled,
         Pending | Paused | Succeeded if others.has_failed => Failed,
-        Succeeded if others.has_incomplete => {
-            if task == Pausing {
-                Paused
-            } else {
-                Running
-            }
-        }
+        Succeeded if others.has_incomplete => match workflow {
+            WorkflowStatus::Canceling => Canceled,
+            WorkflowStatus::Pausing | WorkflowStatus::Paused => Paused,
+            _ if task == Pausing => Paused,
+            _ => Running,
+        },
         Succeeded => Succeeded,
         _ => Paused,
     }

@@ -39,7 +39,7 @@ impl Execution<'_> {
             Some(at) => {
                 self.set_item(&task, route, at, event, result);
                 let others = self.siblings(&task, route, at);
-                after_item(old.unwrap_or(TaskStatus::Running), event, others)
+                after_item(self.state.status, old.unwrap_or(TaskStatus::Running), event, others)
             }
         };
         self.set_status(run, new);

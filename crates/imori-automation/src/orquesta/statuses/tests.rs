@@ -38,8 +38,24 @@ fn items_change_their_task() {
     ];
     for (task, others, expected) in rows {
         let task = TaskStatus::of(task).unwrap();
-        let after = EVENTS.map(|event| after_item(task, event, siblings(others)).name());
-        assert_eq!(after.join(" "), expected, "{task:?} beside {others:?}");
+        let after_each = |workflow| {
+            EVENTS.map(|event| after_item(workflow, task, event, siblings(others)).name()).join(" ")
+        };
+        assert_eq!(after_each(WorkflowStatus::Running), expected, "{task:?} beside {others:?}");
+    }
+}
+
+#[test]
+fn a_list_with_items_to_begin_waits_or_ends_with_its_workflow() {
+    let others = Siblings { has_incomplete: true, ..Siblings::default() };
+    for (workflow, expected) in [
+        (WorkflowStatus::Running, TaskStatus::Running),
+        (WorkflowStatus::Pausing, TaskStatus::Paused),
+        (WorkflowStatus::Paused, TaskStatus::Paused),
+        (WorkflowStatus::Canceling, TaskStatus::Canceled),
+    ] {
+        let after = after_item(workflow, TaskStatus::Running, TaskStatus::Succeeded, others);
+        assert_eq!(after, expected, "{workflow:?}");
     }
 }
 

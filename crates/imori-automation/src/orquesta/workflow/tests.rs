@@ -296,8 +296,29 @@ fn items_that_end_after_their_canceled_task_keep_nothing_open() {
 }
 
 #[test]
-fn a_list_ends_with_its_begun_items_once_another_task_is_canceled() {
-    let choices = [(1, 0), (57, 181), (12, 134), (107, 232), (44, 108), (12, 14)];
+fn a_list_begins_no_item_in_a_workflow_that_is_paused_or_canceled() {
+    for choices in [
+        &[(1, 0), (57, 181), (12, 134), (107, 232), (44, 108), (12, 14)][..],
+        &[(185, 1), (217, 188), (156, 92), (16, 0), (246, 46), (76, 77), (57, 183), (124, 184)],
+    ] {
+        play(&Workflow::read(MIXED[0].trim()).unwrap(), choices);
+    }
+}
+
+#[test]
+fn a_canceled_list_whose_items_have_all_succeeded_runs_again() {
+    let choices = [
+        (28, 188),
+        (76, 43),
+        (220, 14),
+        (179, 4),
+        (108, 29),
+        (6, 152),
+        (9, 157),
+        (44, 206),
+        (213, 91),
+        (105, 90),
+    ];
     play(&Workflow::read(MIXED[0].trim()).unwrap(), &choices);
 }
 
