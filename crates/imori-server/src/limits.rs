@@ -45,6 +45,10 @@ pub(crate) const LOGINS_WAITING_MAX: usize = 1024;
 /// Time that such a thread waits for another login before it ends.
 pub(crate) const VERIFIER_IDLE_MAX: Duration = Duration::from_secs(10);
 
+/// Checks of passwords per second and login thread at normal priority, a twentieth of a core. More: at low priority, so
+/// that a flood of wrong passwords delays no message.
+pub(crate) const PROMPT_CHECKS_PER_S: u32 = 4;
+
 /// Time for which the 19 MiB of a password check are kept for the next one. Shorter would allocate them again and
 /// again while wrong passwords arrive.
 pub(crate) const HASH_MEMORY_IDLE_MAX: Duration = Duration::from_secs(8);
@@ -127,8 +131,8 @@ pub(crate) const TLS_DRY_RECORDS_WINDOW: Duration = Duration::from_secs(1);
 /// for login by default. More: the oldest step of the source with the most is dropped.
 pub(crate) const HANDSHAKES_WAITING_MAX: usize = 4096;
 
-/// Niceness of the threads that compute handshakes and check passwords, which leaves them about a tenth of a core that a
-/// cell wants too. The lowest priority would let logins time out while cells are busy.
+/// Niceness of the threads that compute handshakes, and of those that check passwords in a flood, which leaves them
+/// about a tenth of a core that a cell wants too. The lowest priority would let logins time out while cells are busy.
 pub(crate) const LOGIN_NICENESS: i32 = 10;
 
 /// Time that such a thread waits for another handshake before it ends.

@@ -25,13 +25,6 @@ const PASSWORD_CHARACTERS: usize = 25;
 #[derive(Default)]
 pub(crate) struct HashMemory(Vec<Block>);
 
-impl HashMemory {
-    /// Whether no memory is allocated.
-    pub(crate) fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-}
-
 /// The algorithm of a hash; serialized under RabbitMQ's name if RabbitMQ has one.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Algorithm {
