@@ -1,5 +1,6 @@
 //! Environments: what a pack's Python runs in. Each is a new folder that a link of the pack's name is swapped to, so
-//! that a pack has a whole environment at any time, and scripts in it keep their paths.
+//! that a pack has a whole environment at any time, and scripts in it keep their paths. The packages that all have are
+//! installed once, and each environment begins as a copy of that.
 
 use std::fmt;
 use std::fs;
@@ -10,8 +11,10 @@ use std::sync::Arc;
 
 use ring::digest::{Context, SHA256};
 use tokio::sync::{Mutex, OnceCell};
+use tokio::task::spawn_blocking;
 
 use super::command::{Command, CommandError};
+use super::copy::copy;
 use crate::limits::{DOCUMENT_BYTES_MAX, ENVIRONMENT_TIME_MAX};
 
 /// Packages that packs import and never declare, because StackStorm has them.
@@ -20,6 +23,9 @@ pub const BASE_PACKAGES: [&str; 6] =
 
 /// Held while an environment is built: builds of one pack share a folder, and each may use all processors.
 static BUILDING: Mutex<()> = Mutex::const_new(());
+
+/// What the folders of base packages begin with; no pack has such a name.
+const BASE_PREFIX: &str = "+base-";
 
 /// The file of an environment that says what it was built from.
 const STAMP_FILE: &str = "imori.stamp";
@@ -135,7 +141,7 @@ impl Environments {
         let python = self.python.clone().unwrap_or_else(|| PathBuf::from("python3"));
         let version = self.version.get_or_try_init(|| version_of(&python)).await;
         let version = version.map_err(|error| failed(pack, None, error))?;
-        let stamp = self.stamp(version, pack_folder);
+        let stamp = self.stamp(version, Some(pack_folder));
         if let Some(environment) = self.built_from(pack, &stamp) {
             return Ok(environment);
         }
@@ -144,10 +150,11 @@ impl Environments {
         if let Some(environment) = self.built_from(pack, &stamp) {
             return Ok(environment);
         }
-        let new = Unfinished(self.folder.join(format!(".{pack}-{}", stamp.get(..16).unwrap_or(&stamp))));
+        let io = |error| EnvironmentError::Io { path: self.folder.clone(), error };
+        fs::create_dir_all(&self.folder).map_err(io)?;
+        let folder = self.folder.canonicalize().map_err(io)?;
+        let new = Unfinished(folder.join(format!(".{pack}-{}", stamp.get(..16).unwrap_or(&stamp))));
         removed(&new.0)?;
-        fs::create_dir_all(&self.folder)
-            .map_err(|error| EnvironmentError::Io { path: self.folder.clone(), error })?;
         self.fill(pack, &new.0, &python, pack_folder).await?;
         let stamp_file = new.0.join(STAMP_FILE);
         fs::write(&stamp_file, &stamp).map_err(|error| EnvironmentError::Io { path: stamp_file, error })?;
@@ -183,21 +190,44 @@ impl Environments {
         pack_folder: &Path,
     ) -> Result<(), EnvironmentError> {
         let requirements = pack_folder.join("requirements.txt");
-        let is_bare = self.base_packages.is_empty() && !requirements.is_file();
-        let create = Command::new(python, ENVIRONMENT_TIME_MAX).with(["-m", "venv"]);
-        // Where nothing is to be installed, `pip` would take most of the time.
-        let create = if is_bare { create.with(["--without-pip"]) } else { create };
-        create.with([folder]).output().await.map_err(|error| failed(pack, None, error))?;
-        if !self.base_packages.is_empty() {
-            let command = self.installing(folder).with(["--"]).with(&self.base_packages);
-            command.output().await.map_err(|error| failed(pack, None, error))?;
+        if self.base_packages.is_empty() && !requirements.is_file() {
+            // Where nothing is to be installed, `pip` would take most of the time.
+            let create = Command::new(python, ENVIRONMENT_TIME_MAX).with(["-m", "venv", "--without-pip"]);
+            create.with([folder]).output().await.map_err(|error| failed(pack, None, error))?;
+            return Ok(());
         }
+        let base = self.base(pack, folder.parent().unwrap_or(&self.folder), python).await?;
+        let to = folder.to_owned();
+        let copied = spawn_blocking(move || copy(&base, &to)).await.map_err(io::Error::other).flatten();
+        copied.map_err(|error| EnvironmentError::Io { path: folder.to_owned(), error })?;
         if requirements.is_file() {
             // A requirement may name a file relative to the pack.
             let command = self.installing(folder).with(["-r"]).with([&requirements]).in_folder(pack_folder);
             command.output().await.map_err(|error| failed(pack, Some(requirements), error))?;
         }
         Ok(())
+    }
+
+    /// An environment with the base packages alone, which is made for the first pack, and again when they change.
+    async fn base(&self, pack: &str, folder: &Path, python: &Path) -> Result<PathBuf, EnvironmentError> {
+        let stamp = self.stamp(self.version.get().map_or("", String::as_str), None);
+        let base = folder.join(format!("{BASE_PREFIX}{}", stamp.get(..16).unwrap_or(&stamp)));
+        if base.join(STAMP_FILE).exists() {
+            return Ok(base);
+        }
+        for old in self.built_with(BASE_PREFIX) {
+            removed(&old)?;
+        }
+        let new = Unfinished(base);
+        let create = Command::new(python, ENVIRONMENT_TIME_MAX).with(["-m", "venv"]).with([&new.0]);
+        create.output().await.map_err(|error| failed(pack, None, error))?;
+        if !self.base_packages.is_empty() {
+            let command = self.installing(&new.0).with(["--"]).with(&self.base_packages);
+            command.output().await.map_err(|error| failed(pack, None, error))?;
+        }
+        let stamp_file = new.0.join(STAMP_FILE);
+        fs::write(&stamp_file, &stamp).map_err(|error| EnvironmentError::Io { path: stamp_file, error })?;
+        Ok(new.finished())
     }
 
     fn installing(&self, folder: &Path) -> Command {
@@ -210,8 +240,8 @@ impl Environments {
         }
     }
 
-    /// What an environment is built from, as a hash.
-    fn stamp(&self, version: &str, pack_folder: &Path) -> String {
+    /// What an environment is built from, as a hash; without a pack, what the base is built from.
+    fn stamp(&self, version: &str, pack_folder: Option<&Path>) -> String {
         let mut context = Context::new(&SHA256);
         let mut add = |part: &[u8]| {
             context.update(&(part.len() as u64).to_be_bytes());
@@ -220,7 +250,7 @@ impl Environments {
         add(version.as_bytes());
         self.base_packages.iter().for_each(|package| add(package.as_bytes()));
         // `requirements.txt` may include others of its kind.
-        let entries = fs::read_dir(pack_folder).into_iter().flatten().flatten();
+        let entries = pack_folder.map(fs::read_dir).into_iter().flatten().flatten().flatten();
         let mut files: Vec<_> =
             entries.map(|entry| entry.path()).filter(|path| is_requirements(path)).collect();
         files.sort_unstable();
@@ -256,10 +286,14 @@ impl Environments {
 
     /// All folders that were built for a pack.
     fn built(&self, pack: &str) -> Vec<PathBuf> {
-        let prefix = format!(".{pack}-");
+        self.built_with(&format!(".{pack}-"))
+    }
+
+    /// The folders whose names begin with this.
+    fn built_with(&self, prefix: &str) -> Vec<PathBuf> {
         let entries = fs::read_dir(&self.folder).into_iter().flatten().flatten();
         let is_built = |path: &PathBuf| {
-            path.file_name().and_then(|name| name.to_str()).is_some_and(|name| name.starts_with(&prefix))
+            path.file_name().and_then(|name| name.to_str()).is_some_and(|name| name.starts_with(prefix))
         };
         entries.map(|entry| entry.path()).filter(is_built).collect()
     }

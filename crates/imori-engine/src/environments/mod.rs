@@ -2,4 +2,6 @@
 
 pub mod environment;
 
+mod copy;
+
 pub mod command;

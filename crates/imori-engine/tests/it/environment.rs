@@ -74,7 +74,8 @@ fn environment_is_built_anew_when_its_requirements_change_and_kept_when_that_fai
     build().unwrap();
     assert!(!first.folder.exists() && second.folder.exists());
     environments.remove("demo").unwrap();
-    assert_eq!(fs::read_dir(root.path().join("virtualenvs")).unwrap().count(), 0);
+    // The base packages stay for the next pack.
+    assert_eq!(fs::read_dir(root.path().join("virtualenvs")).unwrap().count(), 1);
     assert_eq!(environments.of("demo"), None);
 }
 

@@ -1,0 +1,91 @@
+//! A copy of an environment whose files are links to those of the original, and that names itself where it names its
+//! own path.
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::symlink;
+use std::path::Path;
+
+/// Copies the environment `from` to the folder `to`, which is not there yet. What replaces a file in one of them, as
+/// `pip` does, leaves the other's alone.
+pub(super) fn copy(from: &Path, to: &Path) -> io::Result<()> {
+    copy_folder(from, to, &Environments { from, to })
+}
+
+/// The folders of both.
+struct Environments<'a> {
+    from: &'a Path,
+    to: &'a Path,
+}
+
+fn copy_folder(from: &Path, to: &Path, environments: &Environments<'_>) -> io::Result<()> {
+    fs::create_dir(to)?;
+    for entry in fs::read_dir(from)? {
+        let entry = entry?;
+        let (from, to) = (entry.path(), to.join(entry.file_name()));
+        let kind = entry.file_type()?;
+        if kind.is_dir() {
+            copy_folder(&from, &to, environments)?;
+        } else if kind.is_symlink() {
+            symlink(fs::read_link(&from)?, &to)?;
+        } else if names_its_environment(&from, environments.from) {
+            // Scripts, and what describes the environment. Copied first, for its permissions.
+            fs::copy(&from, &to)?;
+            fs::write(&to, renamed(&fs::read(&from)?, environments))?;
+        } else if fs::hard_link(&from, &to).is_err() {
+            fs::copy(&from, &to)?;
+        }
+    }
+    Ok(())
+}
+
+/// Whether this may be a script that runs in its environment, or what describes it.
+fn names_its_environment(file: &Path, environment: &Path) -> bool {
+    file.parent().is_some_and(|folder| folder == environment || folder.file_name() == Some("bin".as_ref()))
+}
+
+/// The text with the path of the copy for that of the original.
+fn renamed(text: &[u8], environments: &Environments<'_>) -> Vec<u8> {
+    let [from, to] = [environments.from, environments.to].map(|path| path.as_os_str().as_encoded_bytes());
+    let mut out = Vec::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.windows(from.len()).position(|bytes| bytes == from) {
+        let (before, after) = rest.split_at(at);
+        out.extend_from_slice(before);
+        out.extend_from_slice(to);
+        rest = after.get(from.len()..).unwrap_or_default();
+    }
+    out.extend_from_slice(rest);
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+
+    use super::*;
+
+    #[test]
+    fn scripts_of_a_copy_name_the_copy_and_all_else_is_shared() {
+        let root = tempfile::tempdir().unwrap();
+        let (from, to) = (root.path().join("a"), root.path().join("bb"));
+        fs::create_dir_all(from.join("bin")).unwrap();
+        fs::create_dir_all(from.join("lib/site-packages")).unwrap();
+        let script = |path: &Path| format!("#!{}/bin/python\nprint('{}')\n", path.display(), path.display());
+        fs::write(from.join("bin/st2"), script(&from)).unwrap();
+        fs::set_permissions(from.join("bin/st2"), fs::Permissions::from_mode(0o755)).unwrap();
+        symlink("/usr/bin/python3", from.join("bin/python")).unwrap();
+        fs::write(from.join("lib/site-packages/six.py"), "six").unwrap();
+        fs::write(from.join("stamp"), "of the original").unwrap();
+        copy(&from, &to).unwrap();
+        assert_eq!(fs::read_to_string(to.join("bin/st2")).unwrap(), script(&to));
+        assert_eq!(fs::metadata(to.join("bin/st2")).unwrap().permissions().mode() & 0o777, 0o755);
+        assert_eq!(fs::read_link(to.join("bin/python")).unwrap(), Path::new("/usr/bin/python3"));
+        fs::write(to.join("stamp"), "of the copy").unwrap();
+        assert_eq!(fs::read_to_string(from.join("stamp")).unwrap(), "of the original");
+        let inode = |folder: &Path| fs::metadata(folder.join("lib/site-packages/six.py")).unwrap().ino();
+        assert_eq!(inode(&from), inode(&to));
+        assert_eq!(fs::read_to_string(from.join("bin/st2")).unwrap(), script(&from));
+        assert!(copy(&from, &to).is_err(), "it is there");
+    }
+}
