@@ -17,15 +17,12 @@ CONSOLE := console/dist/index.html
 CONSOLE_SOURCES := $(shell find console -type f -not -path '*/node_modules/*' -not -path '*/dist/*' \
 	-not -path '*/build/*' -not -name schema.d.ts) docs/reference/openapi.json
 
-# A workspace of its own: the load tool for peers without a broker.
-BROKERLESS := crates/imori-brokerless/Cargo.toml
-
 # Nothing is compiled twice there, and what would speed that up takes time and disk.
 ifdef CI
 export CARGO_INCREMENTAL = 0
 endif
 
-.PHONY: help run test console check instructions advisories build unit sim fuzz interop amqp automation stalls durability automation-kills long-queue docs packages bench peers mutants packs soak setup fmt clean
+.PHONY: help run test console check instructions deny advisories build unit sim fuzz interop amqp automation stalls durability automation-kills long-queue docs packages bench peers mutants packs soak setup fmt clean
 
 help: ## Shows this list.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -53,10 +50,8 @@ check: ## Formatting, lints, the shape of the tree, dependencies.
 	ci/setup.sh check
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
-	$(CARGO) fmt --manifest-path $(BROKERLESS) --check
-	$(CARGO) clippy --manifest-path $(BROKERLESS) --target-dir $(or $(CARGO_TARGET_DIR),target) --all-targets --locked -- -D warnings
-	.tools/bin/cargo-deny --log-level error check bans licenses sources
-	.tools/bin/cargo-deny --log-level error --manifest-path $(BROKERLESS) --config deny.toml check licenses sources
+	@sha256sum --check --status ci/deny.sha256 || \
+	{ echo "Cargo.lock or deny.toml was changed since \`make deny\` passed: run it, and commit ci/deny.sha256" >&2; exit 1; }
 	.venv/bin/python ci/tree.py
 	.venv/bin/ruff check --quiet ci tests bench
 	.venv/bin/ruff format --check --quiet ci tests bench
@@ -69,8 +64,14 @@ instructions: ## Counts the instructions of a message; fails where one costs 2 %
 	command -v valgrind >/dev/null || ci/setup.sh test
 	python3 bench/instructions.py --check
 
+# Building cargo-deny takes as long as building the broker, so `make check` only compares what it passed for.
+deny: ## Licences and sources of dependencies, and which crates may use them.
+	ci/setup.sh deny
+	.tools/bin/cargo-deny --log-level error check bans licenses sources
+	sha256sum Cargo.lock deny.toml >ci/deny.sha256
+
 advisories: ## Known faults of dependencies; asks the advisory database over the network.
-	ci/setup.sh check
+	ci/setup.sh deny
 	.tools/bin/cargo-deny --log-level error check advisories
 
 build: console ## Everything that is tested, once: tests, programs, the simulator.
@@ -89,8 +90,7 @@ fuzz: ## Every fuzz target for FUZZ_SECONDS seconds each.
 
 interop: build ## Third-party clients, and hostile ones, against the real broker.
 	tests/interop/nats/build.sh
-	bench/brokerless/build.sh .tools/peers dev
-	$(CARGO) test --manifest-path $(BROKERLESS) --target-dir $(or $(CARGO_TARGET_DIR),target) --locked --quiet
+	bench/brokerless/build.sh .tools/peers
 	.venv/bin/pytest -q -n 4 tests/interop tests/security tests/console --ignore tests/interop/amqp --ignore tests/interop/amqp10
 	.venv/bin/pytest -q -n 4 tests/gateway
 
@@ -132,8 +132,8 @@ bench: ## A short benchmark of this broker alone.
 	target/dist/imori bench versus brokers imori --rounds 1 --time 2s --warmup 1s
 
 peers: ## Installs what this broker is compared with into .tools/peers, and says what is here.
-	$(CARGO) build --profile dist --bin imori --bin imori-bench
-	bench/brokerless/build.sh .tools/peers dist
+	$(CARGO) build --profile dist --bin imori --bin imori-bench --bin imori-brokerless
+	bench/brokerless/build.sh .tools/peers
 	$(CARGO) build --profile dist -p imori-bench --example relay
 	ci/peers.sh; code=$$?; target/dist/imori bench peers; exit $$code
 

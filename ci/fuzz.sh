@@ -5,12 +5,10 @@ set -euo pipefail
 cd "$(dirname "$0")/../fuzz"
 seconds=${1:?usage: ci/fuzz.sh SECONDS}
 
+programs=${CARGO_TARGET_DIR:-../target}/debug
+
 # Seconds in which a planted fault has to be found. A few are the rule.
 planted_seconds=120
-
-export PATH="$PWD/../.tools/bin:$PATH"
-# The fuzzer's coverage needs flags that only this variable opens in the stable compiler.
-export RUSTC_BOOTSTRAP=1
 
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
@@ -23,7 +21,7 @@ fuzz() {
     local options=(-max_len=1024 "-max_total_time=$seconds" "-artifact_prefix=${artifacts:-artifacts/$target/}")
     [ ! -e "$dict" ] || options+=("-dict=$dict")
     mkdir -p "$corpus" "artifacts/$target"
-    target/*/release/"$target" "${options[@]}" "$corpus"
+    "$programs/$target" "${options[@]}" "$corpus"
 }
 
 # check TARGET: both of its runs; prints one line, and the end of the log where something is wrong.
@@ -45,18 +43,11 @@ check() {
     echo "$target: ${runs:-no run}, no fault; the planted one is found in $((SECONDS - begin)) s"
 }
 
-# Else cargo would write a lock file that is behind the workspace anew, into the tree.
-cargo metadata --locked --format-version 1 >/dev/null || {
-    echo "fuzz/Cargo.lock is behind the workspace; run \`cargo update --workspace\` in fuzz/ and commit it" >&2
-    exit 1
-}
-
-# Nothing here is unsafe, so there is no sanitizer.
-cargo fuzz build --sanitizer none --fuzz-dir . >"$folder/build.log" 2>&1 || { tail -n 40 "$folder/build.log"; exit 1; }
+# The dependencies are those of the tests; what the workspace has itself is compiled anew. Nothing here is unsafe, so
+# there is no sanitizer.
+RUSTC_WORKSPACE_WRAPPER=$PWD/../ci/coverage.sh cargo build --quiet --locked --bins
 echo "built in $SECONDS s"
 
-failed=0
-for target in "${targets[@]}"; do
-    check "$target" || failed=1
-done
-exit "$failed"
+export -f check fuzz
+export folder seconds planted_seconds programs
+printf '%s\n' "${targets[@]}" | xargs -P 2 -I '{}' bash -c 'check {}'

@@ -1,15 +1,12 @@
 #!/usr/bin/env bash
 # Installs what the tests need and is not here yet: Debian packages, Python and npm packages, cargo tools.
-# Usage: ci/setup.sh [check|test|reference|mutants]   (default: test, which includes check; `reference`
-# installs nats-server beside it, for `BROKER=nats-server`; `mutants` what `make mutants` needs beside check)
+# Usage: ci/setup.sh [check|test|reference|deny|mutants]   (default: test, which includes check; `reference`
+# installs nats-server beside it, for `BROKER=nats-server`; `deny` and `mutants` what these targets need beside check)
 set -euo pipefail
 cd "$(dirname "$0")/.."
 what=${1:-test}
-for_mutants=
-if [ "$what" = mutants ]; then
-    what=check
-    for_mutants=yes
-fi
+target=$what
+case $what in deny | mutants) what=check ;; esac
 
 # The file that says for which list of requirements the environment was made.
 venv_mark=.venv/requirements.sha256
@@ -64,22 +61,12 @@ tool() {
     done
     CARGO_PROFILE_DEV_DEBUG=false cargo install -q --locked --debug --root .tools --target-dir .tools/target "$name@$version"
 }
-cargo_tools() {
-    mkdir -p .tools/bin
-    tool cargo-deny 0.20.2
-    if [ "$what" != check ]; then
-        tool cargo-fuzz 0.13.2
-    fi
-    if [ -n "$for_mutants" ]; then
-        tool cargo-mutants 27.1.0
-    fi
-    rm -rf .tools/target
-}
-
-# The rest waits for registries more than it computes, so these build beside it.
-cargo_tools &
-tools=$!
-trap 'kill "$tools" 2>/dev/null || true' EXIT
+mkdir -p .tools/bin
+case $target in
+    deny) tool cargo-deny 0.20.2 ;;
+    mutants) tool cargo-mutants 27.1.0 ;;
+esac
+rm -rf .tools/target
 
 wanted=$(sha256sum tests/interop/requirements.txt)
 if [ "$(cat "$venv_mark" 2>/dev/null)" != "$wanted" ]; then
@@ -107,12 +94,10 @@ if [ "$what" != check ]; then
     tests/interop/amqp10/install.sh
 fi
 
-if [ -n "$for_mutants" ]; then
+if [ "$target" = mutants ]; then
     [ -x .tools/mutants/bin/python ] || python3 -m venv .tools/mutants
     .tools/mutants/bin/pip install -q --disable-pip-version-check tree-sitter==0.26.1 tree-sitter-rust==0.24.2
 fi
-wait "$tools"
-trap - EXIT
 
 if [ "$what" = reference ] && ! .tools/bin/nats-server --version 2>/dev/null | grep -q 2.15.2; then
     GOBIN=$PWD/.tools/bin go install github.com/nats-io/nats-server/v2@v2.15.2

@@ -1,10 +1,9 @@
 #!/usr/bin/env bash
-# Builds the responders that need no broker, zeromq-responder and grpc-responder, and with a PROFILE of Cargo the load
-# tool for them: imori-brokerless, beside the programs of that profile in target/.
-# Usage: bench/brokerless/build.sh OUTPUT_FOLDER [PROFILE]
+# Builds the responders that need no broker, zeromq-responder and grpc-responder.
+# Usage: bench/brokerless/build.sh OUTPUT_FOLDER
 # What is missing for a responder is named, and the other is built; only a failed build is an error.
 set -euo pipefail
-[ $# = 1 ] || [ $# = 2 ] || { echo "usage: bench/brokerless/build.sh OUTPUT_FOLDER [PROFILE]" >&2; exit 2; }
+[ $# = 1 ] || { echo "usage: bench/brokerless/build.sh OUTPUT_FOLDER" >&2; exit 2; }
 mkdir -p "$1"
 output=$(cd "$1" && pwd)
 cd "$(dirname "$0")"
@@ -22,10 +21,4 @@ if ! command -v go >/dev/null; then
     echo "grpc-responder is left out: it needs Go, which ci/setup.sh installs into .tools/go" >&2
 else
     (cd grpc && go build -o "$output/grpc-responder" .)
-fi
-
-if [ $# = 2 ]; then
-    cd ../..
-    "${CARGO:-cargo}" build --profile "$2" --locked --manifest-path crates/imori-brokerless/Cargo.toml \
-        --target-dir "${CARGO_TARGET_DIR:-target}"
 fi

@@ -19,7 +19,8 @@ fuzz_target!(|data: &[u8]| {
         assert!(!problem.message.is_empty() && !problem.message.contains('\n'), "{problem:?}");
     }
     assert!(!imported.routes.is_empty() || !imported.problems.is_empty());
-    let table = imported.routes.parse::<Table>().unwrap_or_else(|error| panic!("{error}\n{}", imported.routes));
+    let table =
+        imported.routes.parse::<Table>().unwrap_or_else(|error| panic!("{error}\n{}", imported.routes));
     planted(&table);
 });
 

@@ -38,7 +38,8 @@ fuzz_target!(|data: &[u8]| {
         5 => {
             let (mut all, mut again) = (Vec::new(), Vec::new());
             if decode_settle(input, &mut |settled| all.push(settled)).is_ok() {
-                decode_settle(&encode_settle(&all), &mut |settled| again.push(settled)).expect("it was written");
+                decode_settle(&encode_settle(&all), &mut |settled| again.push(settled))
+                    .expect("it was written");
                 assert_eq!(all, again);
             }
         }

@@ -29,7 +29,7 @@ def responder(scheme: str) -> Iterator[str]:
     """Runs the responder for `scheme`; yields its URL."""
     program, *arguments = RESPONDERS[scheme]
     if not (PEERS / program).exists():
-        pytest.skip(f"run `bench/brokerless/build.sh .tools/peers dev`: `{program}` is missing")
+        pytest.skip(f"run `bench/brokerless/build.sh .tools/peers`: `{program}` is missing")
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
