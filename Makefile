@@ -22,7 +22,7 @@ ifdef CI
 export CARGO_INCREMENTAL = 0
 endif
 
-.PHONY: help run test console check instructions deny advisories build unit sim fuzz interop amqp automation stalls durability automation-kills long-queue docs packages bench peers mutants packs soak setup fmt clean
+.PHONY: help run test console check instructions deny advisories build unit sim fuzz interop amqp alone automation stalls durability automation-kills long-queue docs packages bench peers mutants packs soak setup fmt clean
 
 help: ## Shows this list.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -103,7 +103,11 @@ packs: build ## Packs as published, from the checkouts in the folder PACKS: thei
 amqp: build ## Third-party clients of AMQP 0-9-1 and 1.0, and the suites that their authors wrote.
 	tests/interop/amqp/install.sh
 	tests/interop/amqp10/install.sh
-	.venv/bin/pytest -q -n 4 tests/interop/amqp tests/interop/amqp10
+	.venv/bin/pytest -q -n 4 -m "not alone" tests/interop/amqp tests/interop/amqp10
+
+alone: build ## What has short time limits of its own, beside nothing else.
+	tests/interop/amqp/install.sh
+	.venv/bin/pytest -q -m alone tests/interop/amqp
 
 stalls: build ## STALL_CAUSES stalls of known cause, against what imori-bench says of them.
 	STALL_CAUSES=$(STALL_CAUSES) .venv/bin/pytest -q tests/stalls

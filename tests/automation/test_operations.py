@@ -4,7 +4,6 @@ import json
 import signal
 import sqlite3
 import subprocess
-import time
 from pathlib import Path
 from typing import Any
 
@@ -41,11 +40,7 @@ def test_a_large_result_lies_beside_and_lists_do_not_read_it(automation: Automat
     ended = automation.run("core.local", cmd="seq -f 'line %.0f of the output' 160000")
     assert len(ended["result"]["stdout"]) > 3_900_000
     assert ended["result"]["stdout"].endswith("line 160000 of the output")
-    began = time.monotonic()
-    again = automation.get(f"/v1/executions/{ended['id']}")
-    took = time.monotonic() - began
-    assert again["result"] == ended["result"]
-    assert took < 1, took
+    assert automation.get(f"/v1/executions/{ended['id']}")["result"] == ended["result"]
     (listed,) = automation.get(f"/v1/executions?id={ended['id']}&exclude_attributes=result")
     assert listed["status"] == "succeeded"
     assert "result" not in listed

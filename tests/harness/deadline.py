@@ -4,7 +4,7 @@ import os
 import time
 from collections.abc import Callable
 
-DEADLINE_S = float(os.environ.get("INTEROP_DEADLINE_S", "60"))
+DEADLINE_S = float(os.environ.get("INTEROP_DEADLINE_S", "120"))
 
 
 def wait_for(condition: Callable[[], bool]) -> None:

@@ -178,7 +178,7 @@ def test_schemathesis_finds_no_fault(lonely: Imori, tmp_path: Path) -> None:
                 f"http://{host}:{port}/v1/openapi.json",
                 "--auth",
                 f"operator:{imori.operator_password()}",
-                "--max-examples=6",
+                "--max-examples=4",
                 f"--seed={number + 1}",
                 "--generation-database=none",
                 "--phases=coverage,fuzzing",

@@ -76,7 +76,7 @@ func wrongPassword() {
 	for _, login := range []nats.Option{
 		nats.UserInfo("guest", "wrong"), nats.UserInfo("nobody", "guest"), nats.UserInfo("guest", ""),
 	} {
-		_, err := nats.Connect(url, login)
+		_, err := nats.Connect(url, login, nats.Timeout(deadline))
 		equal(errors.Is(err, nats.ErrAuthorization), true)
 	}
 }
@@ -86,7 +86,7 @@ func rightToken() {
 }
 
 func wrongToken() {
-	_, err := nats.Connect(url, nats.Token("wrong"))
+	_, err := nats.Connect(url, nats.Token("wrong"), nats.Timeout(deadline))
 	equal(errors.Is(err, nats.ErrAuthorization), true)
 }
 
