@@ -17,6 +17,9 @@ CONSOLE := console/dist/index.html
 CONSOLE_SOURCES := $(shell find console -type f -not -path '*/node_modules/*' -not -path '*/dist/*' \
 	-not -path '*/build/*' -not -name schema.d.ts) docs/reference/openapi.json
 
+# What `imori version` tells; a build by cargo alone tells of none.
+COMMIT = IMORI_COMMIT=$$(git rev-parse --short=12 HEAD) IMORI_COMMIT_DATE=$$(git log -1 --format=%cs)
+
 # Nothing is compiled twice there, and what would speed that up takes time and disk.
 ifdef CI
 export CARGO_INCREMENTAL = 0
@@ -28,7 +31,7 @@ help: ## Shows this list.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 run: console ## Builds the broker, quickly, and runs it with every listener on loopback.
-	$(CARGO) build --release --bin imori
+	$(COMMIT) $(CARGO) build --release --bin imori
 	IMORI__GATEWAY__ROUTES=examples/gateway/routes.toml exec target/release/imori serve --data-dir $(DATA)
 
 test: setup ## Installs what the tests need and runs everything.
@@ -55,7 +58,7 @@ check: ## Formatting, lints, the shape of the tree, dependencies.
 	.venv/bin/python ci/tree.py
 	.venv/bin/ruff check --quiet ci tests bench
 	.venv/bin/ruff format --check --quiet ci tests bench
-	.venv/bin/mypy --strict ci/tree.py ci/stages.py
+	.venv/bin/mypy --strict ci/tree.py ci/stages.py ci/sbom.py
 	cd tests && ../.venv/bin/mypy .
 	npm --prefix console run --silent check
 	python3 bench/instructions.py --check-record
@@ -127,7 +130,7 @@ docs: build ## The commands, links and keys in the documents.
 
 packages: console ## A Debian package, an archive and a wheel in target/packages; a test installs and removes them.
 	ci/setup.sh check
-	$(CARGO) build --profile dist --locked --bin imori
+	$(COMMIT) $(CARGO) build --profile dist --locked --bin imori
 	.venv/bin/python ci/packages.py target/dist/imori target/packages
 	IMORI_BIN=$(CURDIR)/target/dist/imori .venv/bin/pytest -q tests/packages
 

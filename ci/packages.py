@@ -1,4 +1,5 @@
-"""Packs a binary of `imori` for those who install it: a Debian package, an archive, a wheel, and their checksums.
+"""Packs a binary of `imori` for those who install it: a Debian package, an archive, a wheel, what it is made of, and their
+checksums.
 
 Usage: ci/packages.py BINARY OUTPUT_FOLDER [--version VERSION] [--quick]
 
@@ -172,6 +173,12 @@ class Packer:
                 packed.writestr(member, text)
         return path
 
+    def bill_of_materials(self) -> Path:
+        """What the program is made of, by ci/sbom.py."""
+        path = self.output / f"imori-{self.version}.cdx.json"
+        path.write_text(run(sys.executable, "ci/sbom.py", self.version, str(self.time)))
+        return path
+
 
 def digest(text: bytes) -> str:
     """The hash of a file as a wheel records it.
@@ -201,7 +208,7 @@ def main() -> None:
     output = given.output.resolve()
     output.mkdir(parents=True, exist_ok=True)
     packer = Packer(given.binary.resolve(), output, given.version, is_quick=given.quick)
-    packages = [packer.debian(), packer.archive(), packer.wheel()]
+    packages = [packer.debian(), packer.archive(), packer.wheel(), packer.bill_of_materials()]
     shutil.rmtree(packer.tree)
     sums = (f"{hashlib.sha256(package.read_bytes()).hexdigest()}  {package.name}\n" for package in packages)
     (output / "SHA256SUMS").write_text("".join(sums))

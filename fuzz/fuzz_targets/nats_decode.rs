@@ -34,7 +34,7 @@ fuzz_target!(|data: &[u8]| {
     assert_eq!(run(step, LIMITS, input, usize::from(sizes % 16) + 1), whole);
     for operation in &whole.operations {
         let again = run(step, LIMITS_AGAIN, operation, usize::MAX);
-        assert_eq!(again.operations, [operation.clone()], "what was read can be written");
+        assert_eq!(again.operations, std::slice::from_ref(operation), "what was read can be written");
         assert!(!again.is_refused && again.rest == 0);
     }
 });

@@ -59,7 +59,8 @@ def test_queues_are_listed_shown_purged_and_deleted(imori: Imori) -> None:
         code, shown, _ = run(imori, "queue", "show", "orders", "--json")
         assert (code, json.loads(shown)["arguments"]) == (0, {"x-max-length": 9})
         code, shown, _ = run(imori, "queue", "show", "invoices/2026")
-        assert (code, "name: invoices/2026" in shown.splitlines()) == (0, True)
+        kind = "queue `invoices/2026` in vhost `/`: transient, classic"
+        assert (code, shown.splitlines()[0]) == (0, kind)
         assert run(imori, "queue", "delete", "orders", "--if-empty")[0] == 1
         assert run(imori, "queue", "purge", "orders")[0] == 0
         assert run(imori, "queue", "ls", "orde", "--vhost", "/")[1].split()[9] == "0"
@@ -69,6 +70,54 @@ def test_queues_are_listed_shown_purged_and_deleted(imori: Imori) -> None:
     )
     code, _, said = run(imori, "queue", "delete", "orders")
     assert (code, said) == (1, "imori: there is no queue `orders` in vhost `/`\n")
+
+
+def test_the_address_of_a_broker_elsewhere_is_told(imori: Imori) -> None:
+    assert imori.admin is not None
+    host, port = imori.admin
+    command = [BINARY, "queue", "ls", "--data-dir", str(imori.log.parent / "data")]
+    command += ["--admin", "http://127.0.0.1:1"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=DEADLINE_S)
+    assert done.returncode == 1
+    assert f"has it at `http://{host}:{port}`, which `--admin` names" in done.stderr
+
+
+def test_a_queue_is_shown_to_a_person_with_the_reason_for_its_length(imori: Imori) -> None:
+    assert run(imori, "why", "stuck")[2] == "imori: there is no queue `stuck` in vhost `/`\n"
+    with channel_of(imori) as channel:
+        channel.queue_declare("stuck", durable=True, arguments={"x-max-length": 1000})
+        for _ in range(3):
+            channel.basic_publish("", "stuck", b"x" * 1000)
+        channel.queue_declare("stuck", passive=True)
+        code, why, _ = run(imori, "why", "stuck")
+        assert code == 0
+        assert why.startswith("3 messages wait, the oldest for ")
+        assert why.endswith("It has no consumer.\n")
+        channel.basic_qos(2)
+        channel.basic_consume("stuck", lambda *_: None, auto_ack=False)
+        channel.connection.process_data_events(0.1)
+        why = json.loads(run(imori, "why", "stuck", "--json")[1])["why"]
+        assert "1 message waits" in why
+        assert "Its consumer has no credit until deliveries are settled: 2 are unsettled" in why
+        code, shown, _ = run(imori, "queue", "show", "stuck")
+        lines = shown.splitlines()
+        assert (code, lines[0]) == (0, "queue `stuck` in vhost `/`: durable, classic")
+        figures = dict(line.split(maxsplit=1) for line in lines[2:11])
+        assert figures["ready"] == "1, 1000 B"
+        assert figures["unsettled"] == "2"
+        assert figures["in"].endswith("3 since the broker started")
+        assert "argument     x-max-length=1000" in lines
+        consumer = next(line.split() for line in lines if line.startswith("CONSUMER"))
+        assert consumer == ["CONSUMER", "CONNECTION", "USER", "SETTLES", "PREFETCH", "CREDIT"]
+        assert "Its consumer has no credit" in lines[-1]
+        listed = table(run(imori, "consumer", "ls", "stuck")[1])
+        assert listed[1][-3:] == ["true", "2", "0"]
+        connection = json.loads(run(imori, "consumer", "ls", "stuck", "--json")[1])[0]["connection"]
+        code, shown, _ = run(imori, "connection", "show", connection)
+        assert code == 0
+        assert f"name              {connection}" in shown.splitlines()
+        assert "waits to be sent  nothing" in shown.splitlines()
+        assert "CONSUMER" in shown
 
 
 def test_a_connection_is_listed_and_closed(imori: Imori) -> None:

@@ -1,5 +1,6 @@
 """The packages, of the binary under test: installed, upgraded, removed, and made twice."""
 
+import json
 import os
 import shutil
 import subprocess
@@ -23,6 +24,18 @@ mkdir -p "$1/root/packages"
 mount --bind "$2" "$1/root/packages"
 ip link set lo up
 exec chroot "$1/root" sh -eu
+"""
+
+# Its own requirements contradict those of the clients under test.
+VALIDATOR = "cyclonedx-python-lib[json-validation]==11.12.0"
+VALIDATE = """
+import sys
+from pathlib import Path
+from cyclonedx.schema import SchemaVersion
+from cyclonedx.validation.json import JsonStrictValidator
+
+error = JsonStrictValidator(SchemaVersion.V1_5).validate_str(Path(sys.argv[1]).read_text())
+assert error is None, error
 """
 
 CONFIG = "/etc/imori/imori.toml"
@@ -149,6 +162,22 @@ def test_pip_installs_the_wheel(packages: Path, tmp_path: Path) -> None:
     assert b"imori <COMMAND>" in said.stdout
     subprocess.run([pip, "uninstall", "--quiet", "--yes", "imori"], check=True)
     assert not (tmp_path / "bin/imori").exists()
+
+
+def test_the_bill_of_materials_names_what_is_linked(packages: Path, tmp_path: Path) -> None:
+    file = packages / "1.0.0/imori-1.0.0.cdx.json"
+    venv.create(tmp_path, with_pip=True)
+    install = [str(tmp_path / "bin/pip"), "install", "--quiet", VALIDATOR]
+    subprocess.run(install, check=True, capture_output=True)
+    subprocess.run([tmp_path / "bin/python", "-c", VALIDATE, file], check=True)
+    components = {found["name"]: found for found in json.loads(file.read_text())["components"]}
+    tree = ["cargo", "tree", "--locked", "--package=imori", "--edges=normal", "--prefix=none"]
+    told = subprocess.run(tree, cwd=REPOSITORY, check=True, capture_output=True, text=True).stdout
+    linked = {line.split()[0] for line in told.splitlines() if line} - {"imori"}
+    assert linked <= components.keys()
+    assert {"mimalloc", "mruby", "sqlite", "preact", "uplot"} <= components.keys()
+    assert not {"proptest", "libfuzzer-sys", "vite"} & components.keys()
+    assert components["tokio"]["hashes"][0]["alg"] == "SHA-256"
 
 
 def test_a_second_build_gives_the_same_bytes(packages: Path, tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 mod command;
 mod automate;
 mod administer;
+mod admin_client;
 mod reload;
 mod gateway;
 mod config;
@@ -14,12 +15,12 @@ mod watchdog;
 mod notify;
 mod arguments;
 mod archive_files;
+mod figures;
 mod output;
 
 use std::process::ExitCode;
 
 use anyhow::Error;
-use clap::Parser as _;
 use imori_server::ServeError;
 
 use client::ClientError;
@@ -40,7 +41,7 @@ const DISK_FAILED: u8 = 74;
 const TIMED_OUT: u8 = 3;
 
 fn main() -> ExitCode {
-    let outcome = Cli::parse().run();
+    let outcome = Cli::from_command_line().run();
     log::flush();
     match outcome {
         Ok(code) => ExitCode::from(code),

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use imori_core::id::{QueueId, VhostId};
-use imori_core::queue::{PeekPart, Queue};
+use imori_core::queue::Queue;
 use imori_core::time::Time;
 use imori_server::broker::Broker;
 use serde_json::json;
@@ -13,6 +13,7 @@ use super::counts::shown_rate;
 use super::rows::Rows;
 use crate::limits::GROWING_SECONDS;
 use crate::milliseconds::millis;
+use crate::operations::queues::waits_since;
 
 /// The columns of a row, as a JSON list.
 pub(crate) const COLUMNS: &str = "[\"id\",\"vhost\",\"name\",\"kind\",\"durable\",\"ready\",\"unsettled\",\"bytes\",\
@@ -75,13 +76,6 @@ impl QueueReading {
     /// Reads a queue for its row.
     pub(super) fn of(queue: &Queue) -> QueueReading {
         let activity = queue.activity();
-        // Messages of a stream stay, so the age of the first says nothing.
-        let has_next = queue.ready_len() > 0 && !queue.is_stream();
-        let next = has_next.then(|| queue.peek(0, 1)).and_then(|peek| peek.parts.into_iter().next());
-        let waits_since = match next {
-            Some(PeekPart::Entries(entries)) => entries.first().map(|entry| entry.envelope().since),
-            Some(PeekPart::Page(_)) | None => None,
-        };
         QueueReading {
             vhost: queue.vhost(),
             ready: queue.ready_len(),
@@ -90,7 +84,7 @@ impl QueueReading {
             consumers: queue.consumers_len(),
             published: activity.published,
             delivered: activity.deliveries(),
-            waits_since,
+            waits_since: waits_since(queue),
             is_throttling: queue.is_throttling(),
         }
     }

@@ -7,7 +7,8 @@ use imori_core::id::{QueueId, VhostId};
 use imori_core::internal::{Done, Verb};
 use imori_core::name::Name;
 use imori_core::policy::Matched;
-use imori_core::queue::{Queue, QueueSettings};
+use imori_core::queue::{PeekPart, Queue, QueueSettings};
+use imori_core::time::Time;
 use imori_server::broker::Broker;
 use imori_server::json_value::shown;
 use serde_json::{Map, Value};
@@ -44,6 +45,10 @@ pub(crate) struct QueueFacts {
     /// Messages whose delay has not ended.
     pub(crate) delayed: usize,
     pub(crate) consumers: usize,
+    /// When the message that is next began to wait, if that is known.
+    pub(crate) waits_since: Option<Time>,
+    /// Publishers wait for the queue.
+    pub(crate) is_throttling: bool,
     pub(crate) activity: QueueActivity,
     /// The connection that the queue is exclusive to.
     pub(crate) owner: Option<String>,
@@ -60,6 +65,17 @@ impl QueueFacts {
     }
 }
 
+/// When the message that is next began to wait. Unknown for one on disk; messages of a stream stay, so that the age of the
+/// first says nothing.
+pub(crate) fn waits_since(queue: &Queue) -> Option<Time> {
+    let has_next = queue.ready_len() > 0 && !queue.is_stream();
+    let next = has_next.then(|| queue.peek(0, 1)).and_then(|peek| peek.parts.into_iter().next());
+    match next {
+        Some(PeekPart::Entries(entries)) => entries.first().map(|entry| entry.envelope().since),
+        Some(PeekPart::Page(_)) | None => None,
+    }
+}
+
 fn copy(queue: &Queue) -> (VhostId, QueueFacts) {
     let facts = QueueFacts {
         vhost: String::new(),
@@ -71,6 +87,8 @@ fn copy(queue: &Queue) -> (VhostId, QueueFacts) {
         unsettled: queue.unsettled_len(),
         delayed: queue.delayed_len(),
         consumers: queue.consumers_len(),
+        waits_since: waits_since(queue),
+        is_throttling: queue.is_throttling(),
         activity: *queue.activity(),
         owner: None,
     };

@@ -3,7 +3,7 @@
 use imori_amqp10::connection::SessionDetails;
 use imori_core::authorize::Identity;
 use imori_core::id::{ConnectionId, QueueId, Reader, ReaderId, VhostId};
-use imori_core::outbound::{SessionInspection, Source};
+use imori_core::outbound::{Credit, SessionInspection, Source};
 use imori_server::broker::Broker;
 use tokio::sync::oneshot;
 use tracing::info;
@@ -75,6 +75,10 @@ pub(crate) struct ConsumerFacts {
     pub(crate) vhost: String,
     pub(crate) session: u16,
     pub(crate) settles: bool,
+    /// The unsettled deliveries that it may have, if it has a window of its own.
+    pub(crate) prefetch: Option<u32>,
+    /// The deliveries that it may get now, by its own allowance and its session's; `None` without a limit.
+    pub(crate) credit: Option<u32>,
     id: ReaderId,
 }
 
@@ -93,30 +97,65 @@ fn shown(id: ReaderId) -> String {
 pub(crate) async fn consumer_facts(broker: &Broker, identity: &Identity) -> Vec<ConsumerFacts> {
     let mut all = Vec::new();
     for (index, connection) in connection_ids(broker, identity).into_iter().enumerate() {
-        for (id, queue, session, settles) in consumers_of(broker, connection) {
-            let found = broker.with_queue(queue, |queue| (queue.name().to_string(), queue.vhost()));
+        for consumer in consumers_of(broker, connection) {
+            let found = broker.with_queue(consumer.queue, |queue| (queue.name().to_string(), queue.vhost()));
             let client = broker.with_connection(connection, |connection| {
                 (name(connection), connection.facts().user.clone())
             });
             let (Some((queue, vhost)), Some((connection, user))) = (found, client) else { continue };
             let vhost: VhostId = vhost;
-            let vhost = broker.vhost_name(vhost);
-            all.push(ConsumerFacts { connection, user, queue, vhost, session, settles, id });
+            all.push(ConsumerFacts {
+                connection,
+                user,
+                queue,
+                vhost: broker.vhost_name(vhost),
+                session: consumer.session,
+                settles: consumer.settles,
+                prefetch: consumer.prefetch,
+                credit: consumer.credit,
+                id: consumer.id,
+            });
         }
         rest_at(index).await;
     }
     all
 }
 
-fn consumers_of(broker: &Broker, id: ConnectionId) -> Vec<(ReaderId, QueueId, u16, bool)> {
+/// A consumer of a connection, whose names are looked up later, without its lock.
+struct ConsumerReading {
+    id: ReaderId,
+    queue: QueueId,
+    session: u16,
+    settles: bool,
+    prefetch: Option<u32>,
+    credit: Option<u32>,
+}
+
+fn consumers_of(broker: &Broker, id: ConnectionId) -> Vec<ConsumerReading> {
     let readers = broker.with_connection(id, |connection| {
-        let readers = connection.outbound().readers().filter_map(|(id, spec)| match spec.source {
-            Source::Queue(queue) => Some((id, queue, spec.session.0, spec.settles)),
-            Source::Live(_) => None,
+        let outbound = connection.outbound();
+        let windows: Vec<_> =
+            outbound.open_sessions().map(|session| (session.id, left_of(&session))).collect();
+        let readers = outbound.readers().filter_map(|(id, spec)| {
+            let Source::Queue(queue) = spec.source else { return None };
+            let of_session = windows.iter().find(|(session, _)| *session == spec.session);
+            let (prefetch, own) = match spec.credit {
+                Credit::Unlimited => (None, None),
+                Credit::Window { size, used } => (Some(size), Some(size.saturating_sub(used))),
+                Credit::Granted { left, .. } => (None, Some(left)),
+            };
+            let credit = [own, of_session.and_then(|(_, left)| *left)].into_iter().flatten().min();
+            let (session, settles) = (spec.session.0, spec.settles);
+            Some(ConsumerReading { id, queue, session, settles, prefetch, credit })
         });
         readers.collect::<Vec<_>>()
     });
     readers.unwrap_or_default()
+}
+
+/// The deliveries that a session's window leaves, if it has one.
+fn left_of(session: &SessionInspection) -> Option<u32> {
+    session.window.map(|window| window.saturating_sub(u32::try_from(session.unsettled).unwrap_or(u32::MAX)))
 }
 
 /// Closes a consumer, named by its connection and its id there.
@@ -133,10 +172,10 @@ pub(crate) async fn close_consumer(
     let missing = || OperationError::Missing("consumer", id.to_owned());
     let found = find_own_connection(broker, identity, connection).await?;
     let mut consumers = consumers_of(broker, found).into_iter();
-    let (reader, queue, ..) = consumers.find(|(reader, ..)| shown(*reader) == id).ok_or_else(missing)?;
+    let consumer = consumers.find(|consumer| shown(consumer.id) == id).ok_or_else(missing)?;
     info!(connection, consumer = id, user = %identity.user, %reason, "an operator ends a consumer");
-    let reader = Reader { connection: found, id: reader };
-    match broker.end_consumer(reader, queue).await {
+    let reader = Reader { connection: found, id: consumer.id };
+    match broker.end_consumer(reader, consumer.queue).await {
         Some(true) => Ok(()),
         Some(false) => Err(missing()),
         None => Err(OperationError::Ended),

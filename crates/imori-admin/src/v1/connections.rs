@@ -200,6 +200,10 @@ pub(super) struct Consumer {
     session: u16,
     /// Whether the consumer settles its deliveries.
     settles: bool,
+    /// Maximum number of its unsettled deliveries, if it has one of its own.
+    prefetch: Option<u32>,
+    /// Number of deliveries that it may get now, by its own limit and its session's; null without a limit.
+    credit: Option<u32>,
 }
 
 impl From<ConsumerFacts> for Consumer {
@@ -212,22 +216,52 @@ impl From<ConsumerFacts> for Consumer {
             vhost: facts.vhost,
             session: facts.session,
             settles: facts.settles,
+            prefetch: facts.prefetch,
+            credit: facts.credit,
         }
     }
 }
 
-/// Lists the consumers of your connections, or of all connections if you may monitor the broker; `name` matches a part
-/// of the queue's name.
+/// Selects a page of the list of consumers.
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ConsumersQuery {
+    /// Page number, from 1.
+    #[param(minimum = 1, default = 1)]
+    page: Option<usize>,
+    /// Rows per page.
+    #[param(minimum = 1, maximum = 500, default = 100)]
+    page_size: Option<usize>,
+    /// A part of the queues' names; case does not matter.
+    name: Option<String>,
+    /// Only the consumers of the queues of this vhost.
+    vhost: Option<String>,
+    /// Only the consumers of the queue of this very name.
+    queue: Option<String>,
+    /// Only the consumers of the connection of this name.
+    connection: Option<String>,
+}
+
+/// Lists the consumers of your connections, or of all connections if you may monitor the broker.
 #[utoipa::path(
     get, path = "/v1/consumers", tag = "connections",
-    params(PageQuery),
+    params(ConsumersQuery),
     responses((status = 200, body = Page<Consumer>)),
 )]
 pub(super) async fn consumers(
     operator: Operator,
-    Params(query): Params<PageQuery>,
+    Params(query): Params<ConsumersQuery>,
 ) -> Answered<Page<Consumer>> {
-    let rows = consumer_facts(operator.broker(), &operator.identity).await;
+    let ConsumersQuery { page: number, page_size, name, vhost, queue, connection } = query;
+    let mut rows = consumer_facts(operator.broker(), &operator.identity).await;
+    let is_asked_for = |asked: &Option<String>, is: &str| asked.as_deref().is_none_or(|asked| asked == is);
+    rows.retain(|row| {
+        is_asked_for(&vhost, &row.vhost)
+            && is_asked_for(&queue, &row.queue)
+            && is_asked_for(&connection, &row.connection)
+    });
+    let query = PageQuery::new(number, page_size, name);
     page(query, rows, |row| Some(row.queue.clone()), |row| Some(row.clone().into())).await
 }
 

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use utoipa::{IntoParams, ToSchema};
 
+use crate::milliseconds::millis;
 use crate::objects::declaration::Declaration;
 use crate::objects::operation_error::OperationError;
 use crate::operations::in_effect::{InEffect, sources};
@@ -40,6 +41,10 @@ pub(super) struct Queue {
     /// Number of delayed messages that are not due yet.
     delayed: usize,
     consumers: usize,
+    /// Milliseconds for which the next message has waited; null without one, in a stream, and where it is on disk.
+    oldest_ms: Option<u64>,
+    /// Publishers wait, because the queue grows faster than it is written to disk.
+    publishers_wait: bool,
     /// The policy in effect.
     policy: Option<String>,
     /// The operator policy in effect.
@@ -97,6 +102,8 @@ impl Queue {
             unsettled: facts.unsettled,
             delayed: facts.delayed,
             consumers: facts.consumers,
+            oldest_ms: facts.waits_since.map(|since| millis(state.broker.now().since(since))),
+            publishers_wait: facts.is_throttling,
             policy: facts.matched.policy.as_ref().map(|policy| policy.name.to_string()),
             operator_policy: facts.matched.operator.as_ref().map(|policy| policy.name.to_string()),
             in_effect: None,

@@ -3,7 +3,7 @@
 use anyhow::anyhow;
 use serde_json::{Value, json};
 
-pub(crate) use super::listing::Asked;
+use crate::admin_client::Asked;
 use crate::output::print_line;
 
 /// Makes a broker reload its configuration; prints what took effect and what waits for a restart.

@@ -1,11 +1,16 @@
 //! `imori connection`: the clients of a broker.
 
+use std::time::{Duration, UNIX_EPOCH};
+
 use clap::{Args, Subcommand};
 use serde_json::Value;
 
-use super::admin::segment;
-use super::listing::Asked;
+use crate::admin_client::{Admin, Asked, print_aligned, print_table, segment, text};
+use crate::figures::{bytes, count, duration};
 use crate::output::print_line;
+
+/// Pages of consumers that are read for one connection.
+const CONSUMER_PAGES_MAX: usize = 4;
 
 /// Show and close connections of clients.
 #[derive(Debug, Args)]
@@ -21,7 +26,7 @@ enum ConnectionCommand {
         #[command(flatten)]
         asked: Asked,
     },
-    /// Show one connection.
+    /// Show one connection: its client, what it has sent and received, and its consumers with their credit.
     Show(Named),
     /// List the links of a connection of AMQP 1.0: their credit and unsettled deliveries.
     Links(Named),
@@ -66,6 +71,49 @@ fn links_of(sessions: &Value) -> Value {
     Value::Array(rows)
 }
 
+/// Prints a connection for a person.
+fn show(admin: &Admin, named: &Named) -> anyhow::Result<()> {
+    let name = segment(&named.name);
+    let shown = admin.get(&format!("/v1/connections/{name}"), &named.what())?;
+    let consumers =
+        admin.all(&format!("/v1/consumers?connection={name}"), "list of consumers", CONSUMER_PAGES_MAX)?;
+    let number = |field: &str| shown[field].as_u64().unwrap_or_default();
+    let since = UNIX_EPOCH + Duration::from_millis(number("connected_at"));
+    let open_for = since.elapsed().unwrap_or_default();
+    let heartbeat = shown["heartbeat_s"].as_u64().map(|seconds| format!("every {seconds} s"));
+    let unsent = match number("unsent_bytes") {
+        0 => String::from("nothing"),
+        unsent => format!("{}: the client reads more slowly than it is sent to", bytes(unsent)),
+    };
+    print_aligned(&[
+        ("name", text(&shown["name"])),
+        ("client", text(&shown["client_name"])),
+        ("protocol", text(&shown["protocol"])),
+        ("user", text(&shown["user"])),
+        ("vhost", text(&shown["vhost"])),
+        ("state", text(&shown["state"])),
+        ("open for", duration(open_for)),
+        ("heart-beat", heartbeat.unwrap_or_else(|| String::from("-"))),
+        ("sessions", count(number("sessions"))),
+        ("received", bytes(number("received_bytes"))),
+        ("sent", bytes(number("sent_bytes"))),
+        ("waits to be sent", unsent),
+    ])?;
+    if consumers.as_array().is_none_or(Vec::is_empty) {
+        return Ok(());
+    }
+    print_line("")?;
+    let columns = [
+        ("CONSUMER", "id"),
+        ("QUEUE", "queue"),
+        ("SESSION", "session"),
+        ("SETTLES", "settles"),
+        ("PREFETCH", "prefetch"),
+        ("CREDIT", "credit"),
+    ];
+    print_table(&consumers, &columns)
+}
+
 impl Connection {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         match self.command {
@@ -83,8 +131,11 @@ impl Connection {
                 asked.print_rows(&rows, &columns)
             }
             ConnectionCommand::Show(connection) => {
-                let shown = connection.asked.admin()?.get(&connection.path(), &connection.what())?;
-                connection.asked.print_one(&shown)
+                let admin = connection.asked.admin()?;
+                if connection.asked.is_json() {
+                    return connection.asked.print_one(&admin.get(&connection.path(), &connection.what())?);
+                }
+                show(&admin, &connection)
             }
             ConnectionCommand::Links(connection) => {
                 let path = format!("/v1/connections/{}/sessions", segment(&connection.name));

@@ -8,8 +8,7 @@ use anyhow::{Context as _, bail};
 use clap::{Args, Subcommand, ValueEnum};
 use serde_json::{Value, json};
 
-use super::admin::segment;
-use super::listing::Asked;
+use crate::admin_client::{Asked, segment};
 use crate::nats_server::{self, Converted, definitions};
 use crate::output::{print_error, print_line};
 

@@ -3,8 +3,7 @@
 use clap::Args;
 use serde_json::{Map, Value, json};
 
-use super::admin::segment;
-use super::listing::Asked;
+use crate::admin_client::{Asked, segment};
 use crate::output::print_line;
 
 /// The options that `imori vhost limit` and `imori user limit` share.

@@ -4,8 +4,7 @@ use anyhow::bail;
 use clap::{Args, ValueEnum};
 use serde_json::{Map, Value, json};
 
-use super::admin::segment;
-use super::listing::{Asked, text};
+use crate::admin_client::{Asked, segment, text};
 use crate::output::print_line;
 
 /// Selects the queue for a command on its messages.

@@ -3,8 +3,7 @@
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
-use super::admin::segment;
-use super::listing::Asked;
+use crate::admin_client::{Asked, segment};
 use crate::arguments::{argument, object};
 use crate::output::print_line;
 
@@ -31,6 +30,7 @@ enum PolicyCommand {
     /// Show one policy.
     Show(Named),
     /// Set a policy, which applies at once to all matching queues and exchanges.
+    #[command(aliases = ["add", "create"])]
     Set {
         #[command(flatten)]
         policy: Named,

@@ -1,11 +1,11 @@
-//! `imori queue`: the queues of a broker.
+//! `imori queue` and `imori why`: the queues of a broker.
 
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
-use super::admin::segment;
-use super::listing::Asked;
 use super::message::{Move, Peek, Publish, Retry, Take};
+use super::queue_report::evidence;
+use crate::admin_client::{Asked, segment};
 use crate::arguments::{argument, object};
 use crate::output::print_line;
 
@@ -28,7 +28,8 @@ enum QueueCommand {
         /// Queues whose names contain this text.
         part: Option<String>,
     },
-    /// Show one queue with its arguments, and each setting in effect with its source.
+    /// Show one queue: its messages, rates, consumers with their credit, each setting in effect with its source, and why
+    /// it grows or stands still.
     Show(Named),
     /// Declare a queue; an existing one must have the same settings.
     Declare {
@@ -95,6 +96,24 @@ impl Named {
     }
 }
 
+/// Say in one paragraph why a queue grows or stands still.
+#[derive(Debug, Args)]
+pub(crate) struct Why {
+    #[command(flatten)]
+    queue: Named,
+}
+
+impl Why {
+    pub(crate) fn run(self) -> anyhow::Result<()> {
+        let Named { asked, vhost, name } = &self.queue;
+        let evidence = evidence(&asked.admin()?, vhost, name, &self.queue.what())?;
+        if asked.is_json() {
+            return print_line(&serde_json::to_string_pretty(&json!({"why": evidence.diagnosis()}))?);
+        }
+        print_line(&evidence.diagnosis())
+    }
+}
+
 impl Queue {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         match self.command {
@@ -116,8 +135,11 @@ impl Queue {
                 asked.print_rows(&rows, &columns)
             }
             QueueCommand::Show(queue) => {
-                let shown = queue.asked.admin()?.get(&queue.path(), &queue.what())?;
-                queue.asked.print_with_settings(shown)
+                let admin = queue.asked.admin()?;
+                if queue.asked.is_json() {
+                    return queue.asked.print_one(&admin.get(&queue.path(), &queue.what())?);
+                }
+                evidence(&admin, &queue.vhost, &queue.name, &queue.what())?.print(&queue.what())
             }
             QueueCommand::Declare { queue, arguments, transient, auto_delete } => {
                 let path = format!("/v1/queues/{}/{}", segment(&queue.vhost), segment(&queue.name));

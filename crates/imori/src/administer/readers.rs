@@ -2,8 +2,7 @@
 
 use clap::{Args, Subcommand};
 
-use super::admin::segment;
-use super::listing::Asked;
+use crate::admin_client::{Asked, segment};
 use crate::output::print_line;
 
 /// Enough pages for all sessions or consumers of any broker.
@@ -87,6 +86,8 @@ impl Consumer {
                     ("QUEUE", "queue"),
                     ("SESSION", "session"),
                     ("SETTLES", "settles"),
+                    ("PREFETCH", "prefetch"),
+                    ("CREDIT", "credit"),
                 ];
                 asked.print_rows(&rows, &columns)
             }

@@ -3,8 +3,7 @@
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
-use super::admin::segment;
-use super::listing::{Asked, Listed};
+use crate::admin_client::{Asked, Listed, segment};
 use crate::arguments::{argument, object};
 use crate::output::print_line;
 

@@ -2,10 +2,9 @@
 
 use std::time::Duration;
 
+use crate::admin_client::Asked;
 use clap::Args;
 use serde_json::Value;
-
-use super::listing::Asked;
 
 /// Show a broker at a glance: version, memory, disk, alarms, and totals of all objects.
 #[derive(Debug, Args)]

@@ -12,8 +12,7 @@ use imori_core::name::Printable;
 use serde_json::{Value, json};
 use time::OffsetDateTime;
 
-use super::admin::segment;
-use super::listing::{Asked, print_table, text};
+use crate::admin_client::{Asked, print_table, segment, text};
 use crate::archive_files::{self, NewBackup};
 use crate::output::print_line;
 

@@ -6,9 +6,8 @@ use anyhow::{Context as _, bail};
 use clap::{Args, Subcommand};
 use serde_json::{Map, Value, json};
 
-use super::admin::segment;
 use super::limit::Limited;
-use super::listing::Asked;
+use crate::admin_client::{Asked, segment};
 use crate::output::print_line;
 
 /// Make, change, show and delete users and their permissions.
@@ -27,6 +26,7 @@ enum UserCommand {
     /// Make a user, or change its password and tags.
     ///
     /// The password is read as a line of standard input, because other users of this host can read command lines.
+    #[command(aliases = ["add", "create"])]
     Set {
         #[command(flatten)]
         user: Named,

@@ -3,9 +3,8 @@
 use clap::{Args, Subcommand};
 use serde_json::json;
 
-use super::admin::segment;
 use super::limit::Limited;
-use super::listing::Asked;
+use crate::admin_client::{Asked, segment};
 use crate::output::print_line;
 
 /// Make, show and delete vhosts.
@@ -20,6 +19,7 @@ enum VhostCommand {
     /// List vhosts and their ready messages.
     Ls(Asked),
     /// Make a vhost, or change its description.
+    #[command(aliases = ["add", "create"])]
     Set {
         #[command(flatten)]
         asked: Asked,

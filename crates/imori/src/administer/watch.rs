@@ -9,8 +9,7 @@ use clap::Args;
 use imori_core::name::Printable;
 use serde_json::{Value, json};
 
-use super::admin::{Admin, segment};
-use super::listing::{Asked, print_table, text};
+use crate::admin_client::{Admin, Asked, print_table, segment, text};
 use crate::output::{print_error, print_line};
 
 /// The delay before reconnecting to an event stream that the broker did not serve.

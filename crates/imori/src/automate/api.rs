@@ -11,7 +11,7 @@ use imori_automation::yaml;
 use imori_bench::Trust;
 use serde_json::Value;
 
-use crate::administer::{Admin, print_table, segment, text};
+use crate::admin_client::{Admin, print_table, segment, text};
 use crate::output::print_line;
 
 /// The statuses of an execution that has ended.

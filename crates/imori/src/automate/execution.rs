@@ -4,7 +4,7 @@ use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
 use super::api::Asked;
-use crate::administer::segment;
+use crate::admin_client::segment;
 use crate::arguments::{argument, object};
 use crate::output::print;
 
@@ -150,7 +150,7 @@ impl Exec {
                     ("START", "start_timestamp"),
                     ("SECONDS", "elapsed_seconds"),
                 ];
-                crate::administer::print_table(&rows, &columns)
+                crate::admin_client::print_table(&rows, &columns)
             }
             ExecCommand::Get(named) => {
                 let mut found = named.asked.admin()?.get(&named.path(), &named.what())?;

@@ -4,7 +4,7 @@ use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
 use super::api::Asked;
-use crate::administer::segment;
+use crate::admin_client::segment;
 use crate::output::print_line;
 
 /// Show, set and delete keys of the datastore.

@@ -4,7 +4,7 @@ use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
 use super::api::Asked;
-use crate::administer::segment;
+use crate::admin_client::segment;
 
 /// Install, register, show and remove packs.
 #[derive(Debug, Args)]

@@ -7,7 +7,7 @@ use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
 use super::api::{Asked, json_object, read_file};
-use crate::administer::{print_table, segment};
+use crate::admin_client::{print_table, segment};
 use crate::output::print_line;
 
 /// Register, try, show, switch and delete rules.

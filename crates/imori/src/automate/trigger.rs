@@ -4,7 +4,7 @@ use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
 use super::api::{Asked, json_object};
-use crate::administer::segment;
+use crate::admin_client::segment;
 
 /// Show trigger types, and send events.
 #[derive(Debug, Args)]

@@ -7,7 +7,8 @@ use clap::{Args, Subcommand};
 use imori_server::config::Section;
 use imori_server::small_disk;
 
-use crate::administer::{Asked, reload, running};
+use crate::admin_client::Asked;
+use crate::administer::{reload, running};
 use crate::config::{load, sample, show};
 use crate::output::{OutputClosed, print, print_error, print_line};
 

@@ -13,11 +13,12 @@ mod manual;
 mod version;
 mod argument;
 
-use clap::{CommandFactory as _, Parser, Subcommand};
+use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
+use crate::admin_client::Context;
 use crate::administer::{
-    Binding, Connection, Consumer, Context, Definitions, Events, Exchange, Policy, Queue, Session, Stalls,
-    Status, Stream, Top, User, Vhost,
+    Binding, Connection, Consumer, Definitions, Events, Exchange, Policy, Queue, Session, Stalls, Status,
+    Stream, Top, User, Vhost, Why,
 };
 use crate::automate::Automate;
 use crate::gateway::GatewayCommand;
@@ -28,6 +29,32 @@ Exit codes:
   1  could not be done; the message says why
   2  the command line or the configuration is wrong
   3  nothing came within the time given";
+
+/// The commands by what they are for, as the help lists them.
+const GROUPS: [(&str, &[&str]); 6] = [
+    ("Run a broker", &["serve", "config", "cert", "verify", "store", "gateway", "automate"]),
+    ("Send and receive", &["pub", "sub", "call", "respond"]),
+    ("See what goes on", &["status", "why", "top", "events", "stalls"]),
+    (
+        "Administer",
+        &[
+            "queue",
+            "stream",
+            "exchange",
+            "binding",
+            "connection",
+            "session",
+            "consumer",
+            "user",
+            "vhost",
+            "policy",
+            "definitions",
+            "context",
+        ],
+    ),
+    ("Measure", &["bench"]),
+    ("This program", &["version", "completions", "man"]),
+];
 
 /// One broker that the clients you already have can talk to unchanged.
 #[derive(Debug, Parser)]
@@ -45,6 +72,7 @@ enum Command {
     Call(call::Call),
     Respond(respond::Respond),
     Queue(Queue),
+    Why(Why),
     Stream(Stream),
     Exchange(Exchange),
     Binding(Binding),
@@ -73,11 +101,33 @@ enum Command {
     Store(store::Store),
     Completions(manual::Completions),
     Man(manual::Man),
-    /// Print the version.
-    Version,
+    Version(version::Version),
 }
 
 impl Cli {
+    /// Reads the command line; prints help or what is wrong with it, and ends the process then.
+    pub(crate) fn from_command_line() -> Cli {
+        let read = Cli::from_arg_matches(&Cli::grouped().get_matches());
+        read.unwrap_or_else(|error| error.exit())
+    }
+
+    /// The command line, whose help has the commands in groups.
+    fn grouped() -> clap::Command {
+        let command = Cli::command();
+        let about = |name: &&str| {
+            let found = command.find_subcommand(name).and_then(clap::Command::get_about);
+            format!("  {name:12} {}\n", found.map(ToString::to_string).unwrap_or_default())
+        };
+        let group = |(title, names): &(&str, &[&str])| {
+            format!("{title}:\n{}\n", names.iter().map(about).collect::<String>())
+        };
+        let groups: String = GROUPS.iter().map(group).collect();
+        let template = format!(
+            "{{about-with-newline}}\n{{usage-heading}} {{usage}}\n\n{groups}Options:\n{{options}}{{after-help}}"
+        );
+        command.help_template(template)
+    }
+
     /// Runs the command and returns the exit code.
     pub(crate) fn run(self) -> anyhow::Result<u8> {
         let done = match self.command {
@@ -88,6 +138,7 @@ impl Cli {
             Command::Call(call) => call.run(),
             Command::Respond(respond) => respond.run(),
             Command::Queue(queue) => queue.run(),
+            Command::Why(why) => why.run(),
             Command::Stream(stream) => stream.run(),
             Command::Exchange(exchange) => exchange.run(),
             Command::Binding(binding) => binding.run(),
@@ -111,7 +162,7 @@ impl Cli {
             Command::Store(store) => store.run(),
             Command::Completions(completions) => completions.run(Cli::command()),
             Command::Man(man) => man.run(Cli::command()),
-            Command::Version => version::run(),
+            Command::Version(version) => version.run(),
         };
         done.map(|()| 0)
     }
@@ -121,10 +172,20 @@ impl Cli {
 mod tests {
     use clap::CommandFactory as _;
 
-    use super::Cli;
+    use super::{Cli, GROUPS};
 
     #[test]
     fn the_arguments_are_declared_without_contradiction() {
         Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn every_command_is_in_one_group() {
+        let mut grouped: Vec<&str> = GROUPS.iter().flat_map(|(_, names)| *names).copied().collect();
+        grouped.sort_unstable();
+        let command = Cli::command();
+        let mut all: Vec<&str> = command.get_subcommands().map(clap::Command::get_name).collect();
+        all.sort_unstable();
+        assert_eq!(grouped, all);
     }
 }

@@ -1,7 +1,10 @@
 //! `imori serve`: runs the broker until a signal stops it.
 
 use std::env;
-use std::path::PathBuf;
+use std::fs;
+use std::io::ErrorKind;
+use std::net::{Ipv4Addr, Ipv6Addr};
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::sync::Arc;
 
@@ -12,9 +15,10 @@ use imori_gateway::Gateway;
 use imori_server::config::{
     AddressError, Config, FilePath, ListenAddress, ListenerName, Listeners, LogLevel, Service, parse,
 };
-use imori_server::{OperatorRequest, Server, StartError};
+use imori_server::{Listener, OperatorRequest, Server, StartError};
 use tracing::{info, warn};
 
+use crate::admin_client::ADMIN_URL_FILE;
 use crate::config::{Loaded, load};
 use crate::gateway::{self, RunGateway, TemporaryFolder};
 use crate::log;
@@ -73,6 +77,32 @@ impl FromStr for Listen {
     fn from_str(text: &str) -> Result<Listen, AddressError> {
         let (protocol, address) = text.split_once('=').unwrap_or((text, ""));
         Ok(Listen { name: protocol.parse()?, address: address.parse()? })
+    }
+}
+
+/// Writes the address of the admin listener into the data folder, for the commands that look for it elsewhere.
+fn tell_admin_address(folder: &Path, listeners: &[Listener]) {
+    let file = folder.join(ADMIN_URL_FILE);
+    let admin = listeners.iter().find(|listener| listener.name.service == Service::Admin);
+    let told = match admin {
+        Some(Listener { name, address }) => {
+            let mut address = *address;
+            if address.ip().is_unspecified() {
+                address.set_ip(if address.is_ipv4() {
+                    Ipv4Addr::LOCALHOST.into()
+                } else {
+                    Ipv6Addr::LOCALHOST.into()
+                });
+            }
+            let scheme = if name.is_tls { "https" } else { "http" };
+            fs::write(&file, format!("{scheme}://{address}\n"))
+        }
+        None => fs::remove_file(&file),
+    };
+    if let Err(error) = told
+        && error.kind() != ErrorKind::NotFound
+    {
+        warn!(file = %file.display(), %error, "the address of the admin listener cannot be written");
     }
 }
 
@@ -137,6 +167,7 @@ impl Serve {
         for listener in server.listeners() {
             print_line(&format!("listening {} {}", listener.name, listener.address))?;
         }
+        tell_admin_address(&config.broker.data_dir, server.listeners());
         // A script that sees `ready` can rely on the log of the start being complete.
         log::flush();
         print_line("ready")?;

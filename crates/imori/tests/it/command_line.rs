@@ -5,10 +5,17 @@ use crate::binary::run;
 #[test]
 fn version_is_printed() {
     let expected = concat!("imori ", env!("CARGO_PKG_VERSION"), "\n");
-    for arguments in [&["version"][..], &["--version"], &["-V"]] {
-        let run = run(arguments);
+    for arguments in [["--version"], ["-V"]] {
+        let run = run(&arguments);
         assert_eq!((run.code, run.stdout.as_str()), (Some(0), expected), "{arguments:?}");
     }
+    let told = run(&["version"]).stdout;
+    assert!(told.starts_with(expected) && told.contains("\ncommit ") && told.contains("\ntarget "), "{told}");
+    let told = run(&["version", "--json"]).stdout;
+    assert_eq!(
+        serde_json::from_str::<serde_json::Value>(&told).unwrap()["version"],
+        env!("CARGO_PKG_VERSION")
+    );
 }
 
 #[test]

@@ -27,6 +27,9 @@ const PAGE_ROWS: usize = 500;
 /// The file in a data folder that holds the password of the user `operator`.
 const OPERATOR_FILE: &str = "operator.secret";
 
+/// The file in a data folder that holds the address of its broker's admin listener.
+pub(crate) const ADMIN_URL_FILE: &str = "admin.url";
+
 /// An admin listener and the login to use there.
 #[derive(Debug)]
 pub(crate) struct Admin {
@@ -37,6 +40,8 @@ pub(crate) struct Admin {
     listener: (&'static str, &'static str),
     /// The value of the `Authorization` header.
     login: Option<String>,
+    /// Where the broker of the data folder has its admin listener, if that is elsewhere.
+    elsewhere: Option<String>,
 }
 
 impl Admin {
@@ -68,9 +73,15 @@ impl Admin {
             .timeout_global(Some(PATIENCE))
             .tls_config(tls_config(scheme, trust)?)
             .proxy(None);
+        let base = format!("{scheme}://{place}");
+        let elsewhere = fs::read_to_string(data_dir.join(ADMIN_URL_FILE)).ok();
+        let elsewhere = elsewhere.map(|url| url.trim().to_owned()).filter(|url| *url != base);
+        let elsewhere =
+            elsewhere.map(|url| format!("the broker of `{}` has it at `{url}`", data_dir.display()));
         Ok(Admin {
             agent: config.build().into(),
-            base: format!("{scheme}://{place}"),
+            base,
+            elsewhere,
             listener: ("admin listener", "--admin"),
             login: login.map(|login| format!("Basic {}", BASE64_STANDARD.encode(login))),
         })
@@ -204,7 +215,11 @@ impl Admin {
     fn run(&self, request: Request<String>) -> anyhow::Result<Response<Body>> {
         self.agent.run(request).with_context(|| {
             let (kind, option) = self.listener;
-            format!("no {kind} answers at `{}`; start the broker, or name another with `{option}`", self.base)
+            let advice = match &self.elsewhere {
+                Some(elsewhere) if option == "--admin" => format!("{elsewhere}, which `{option}` names"),
+                _ => format!("start the broker, or name another with `{option}`"),
+            };
+            format!("no {kind} answers at `{}`; {advice}", self.base)
         })
     }
 

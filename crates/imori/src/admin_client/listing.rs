@@ -38,7 +38,7 @@ pub(crate) struct Asked {
 }
 
 impl Asked {
-    pub(super) fn admin(&self) -> anyhow::Result<Admin> {
+    pub(crate) fn admin(&self) -> anyhow::Result<Admin> {
         if let Some(admin) = &self.admin {
             return Admin::at(admin, &self.data_dir, &self.trust);
         }
@@ -51,12 +51,12 @@ impl Asked {
     }
 
     /// Whether the user wants JSON.
-    pub(super) fn is_json(&self) -> bool {
+    pub(crate) fn is_json(&self) -> bool {
         self.json
     }
 
     /// Prints rows as a table of (title, field) columns, or as JSON.
-    pub(super) fn print_rows(&self, rows: &Value, columns: &[(&str, &str)]) -> anyhow::Result<()> {
+    pub(crate) fn print_rows(&self, rows: &Value, columns: &[(&str, &str)]) -> anyhow::Result<()> {
         if self.json {
             return print_line(&serde_json::to_string_pretty(rows)?);
         }
@@ -64,25 +64,13 @@ impl Asked {
     }
 
     /// Prints the fields of an object, one per line.
-    pub(super) fn print_one(&self, one: &Value) -> anyhow::Result<()> {
+    pub(crate) fn print_one(&self, one: &Value) -> anyhow::Result<()> {
         let fields = one.as_object().into_iter().flatten();
         self.print_fields(fields.map(|(name, value)| (name.as_str(), value.clone())).collect())
     }
 
-    /// Prints a queue's fields, then each setting in effect with its source.
-    pub(super) fn print_with_settings(&self, mut queue: Value) -> anyhow::Result<()> {
-        if self.json {
-            return self.print_one(&queue);
-        }
-        let settings = queue.as_object_mut().and_then(|fields| fields.remove("in_effect"));
-        self.print_one(&queue)?;
-        print_line("")?;
-        let columns = [("SETTING", "key"), ("VALUE", "value"), ("SOURCE", "source")];
-        self.print_rows(&settings.unwrap_or_default(), &columns)
-    }
-
     /// Prints fields in this order, one per line.
-    pub(super) fn print_fields(&self, fields: Vec<(&str, Value)>) -> anyhow::Result<()> {
+    pub(crate) fn print_fields(&self, fields: Vec<(&str, Value)>) -> anyhow::Result<()> {
         if self.json {
             let one: Map<String, Value> =
                 fields.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
@@ -94,7 +82,7 @@ impl Asked {
 
 /// The options of a command that lists objects of one vhost or of all.
 #[derive(Debug, Args)]
-pub(super) struct Listed {
+pub(crate) struct Listed {
     #[command(flatten)]
     asked: Asked,
     /// Only objects of this vhost; without it, of all vhosts.
@@ -104,13 +92,19 @@ pub(super) struct Listed {
 
 impl Listed {
     /// Prints the list at a path of `/api` with these columns.
-    pub(super) fn print(&self, path: &str, columns: &[(&str, &str)]) -> anyhow::Result<()> {
+    pub(crate) fn print(&self, path: &str, columns: &[(&str, &str)]) -> anyhow::Result<()> {
         let vhost = self.vhost.as_deref();
         let place = vhost.map(|vhost| format!("/{}", segment(vhost))).unwrap_or_default();
         let what = format!("vhost `{}`", vhost.unwrap_or_default());
         let rows = self.asked.admin()?.get(&format!("{path}{place}"), &what)?;
         self.asked.print_rows(&rows, columns)
     }
+}
+
+/// Prints names and values, the values below one another.
+pub(crate) fn print_aligned(lines: &[(&str, String)]) -> anyhow::Result<()> {
+    let width = lines.iter().map(|(name, _)| name.len()).max().unwrap_or_default();
+    lines.iter().try_for_each(|(name, value)| print_line(&format!("{name:width$}  {value}")))
 }
 
 /// Prints rows as a table of (title, field) columns.

@@ -84,7 +84,7 @@ pub(super) struct Place {
 
 impl Contexts {
     /// Loads the saved contexts; a missing file means there are none.
-    pub(super) fn load() -> anyhow::Result<Contexts> {
+    pub(crate) fn load() -> anyhow::Result<Contexts> {
         let path = path()?;
         match fs::read_to_string(&path) {
             Ok(text) => serde_json::from_str(&text).with_context(|| {
@@ -117,7 +117,7 @@ impl Contexts {
 
     /// Resolves the context `name`, or the current one if no name is given; `None` if there is no
     /// current context either.
-    pub(super) fn place(&self, name: Option<&str>) -> anyhow::Result<Option<Place>> {
+    pub(crate) fn place(&self, name: Option<&str>) -> anyhow::Result<Option<Place>> {
         let Some(name) = name.or(self.current.as_deref()) else { return Ok(None) };
         let Some(kept) = self.contexts.get(name) else {
             bail!("there is no context `{name}`; `imori context ls` lists them");
