@@ -128,7 +128,7 @@ long-queue: ## A queue of MESSAGES messages of 1 KB on disk: filled, drained, an
 docs: build ## The commands, links and keys in the documents.
 	.venv/bin/pytest -q tests/docs
 
-packages: console ## A Debian package, an archive and a wheel in target/packages; a test installs and removes them.
+packages: console ## Debian package, archive, wheel, npm package and bill of materials in target/packages; a test installs them.
 	ci/setup.sh check
 	$(COMMIT) $(CARGO) build --profile dist --locked --bin imori
 	.venv/bin/python ci/packages.py target/dist/imori target/packages

@@ -16,6 +16,7 @@ ROOT_NAMES = {
     ".gitignore",
     "ARCHITECTURE.md",
     "CHANGELOG.md",
+    "CODE_OF_CONDUCT.md",
     "CONTRIBUTING.md",
     "Cargo.lock",
     "Cargo.toml",
@@ -34,6 +35,7 @@ ROOT_NAMES = {
 EXTENSIONS = {
     ".cargo": {"toml"},
     ".ci": {"run"},
+    ".github": {"yml"},
     "bench": {"c", "go", "gz", "java", "json", "md", "mod", "py", "sh", "sum", "svg", "toml", "xml"},
     "ci": {"py", "sh", "sha256", "toml"},
     "console": {"css", "gitignore", "html", "json", "md", "mjs", "npmrc", "svg", "ts", "tsx"},

@@ -1,5 +1,5 @@
-"""Packs a binary of `imori` for those who install it: a Debian package, an archive, a wheel, what it is made of, and their
-checksums.
+"""Packs a binary of `imori` for those who install it: a Debian package, an archive, a wheel and an npm package, with a
+bill of materials and the checksums of all.
 
 Usage: ci/packages.py BINARY OUTPUT_FOLDER [--version VERSION] [--quick]
 
@@ -13,6 +13,7 @@ import argparse
 import base64
 import gzip
 import hashlib
+import json
 import os
 import platform
 import re
@@ -32,8 +33,9 @@ ROOT = Path(__file__).resolve().parent.parent
 DEPLOY = ROOT / "deploy"
 SUMMARY = "A message broker for the clients you already have: STOMP, NATS, AMQP 0-9-1 and 1.0"
 
-# Debian's name of each architecture.
+# The names of each architecture in Debian and in Node.js.
 ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
+NODE_ARCHITECTURES = {"x86_64": "x64", "aarch64": "arm64"}
 SHELLS = {
     "bash": "usr/share/bash-completion/completions/imori",
     "fish": "usr/share/fish/vendor_completions.d/imori.fish",
@@ -128,6 +130,35 @@ class Packer:
         """A compressed archive of one folder, for other systems."""
         name = f"imori-{self.version}-{self.machine}-linux"
         path = self.output / f"{name}.tar.gz"
+        files = {name_at_root: ROOT / name_at_root for name_at_root in ("LICENSE", "README.md")}
+        files |= {member.removeprefix("usr/"): source for member, source in self._files()}
+        self._pack(path, name, files)
+        return path
+
+    def npm(self) -> Path:
+        """An npm package whose only content is the program, so that `npm install` and `npx` give the command `imori`."""
+        path = self.output / f"imori-{self.version}.tgz"
+        manifest = {
+            "name": "imori",
+            "version": self.version,
+            "description": SUMMARY,
+            "license": "Apache-2.0",
+            "bin": {"imori": "bin/imori"},
+            "os": ["linux"],
+            "cpu": [NODE_ARCHITECTURES[self.machine]],
+        }
+        if not self.is_static:
+            manifest["libc"] = ["glibc"]
+        written = self.output / "package.json"
+        written.write_text(json.dumps(manifest, indent=2) + "\n")
+        written.chmod(0o644)
+        files = {name_at_root: ROOT / name_at_root for name_at_root in ("LICENSE", "README.md")}
+        self._pack(path, "package", files | {"package.json": written, "bin/imori": self.tree / "usr/bin/imori"})
+        written.unlink()
+        return path
+
+    def _pack(self, path: Path, folder: str, files: dict[str, Path]) -> None:
+        """Writes a compressed archive of one folder."""
 
         def plain(member: tarfile.TarInfo) -> tarfile.TarInfo:
             member.mtime, member.uid, member.gid, member.uname, member.gname = self.time, 0, 0, "", ""
@@ -139,11 +170,8 @@ class Packer:
             gzip.GzipFile("", "wb", level, file, mtime=0) as packed,
             tarfile.open(fileobj=packed, mode="w", format=tarfile.PAX_FORMAT) as archive,
         ):
-            for name_at_root in ("LICENSE", "README.md"):
-                archive.add(ROOT / name_at_root, f"{name}/{name_at_root}", filter=plain)
-            for member, source in self._files():
-                archive.add(source, f"{name}/{member.removeprefix('usr/')}", filter=plain)
-        return path
+            for member, source in files.items():
+                archive.add(source, f"{folder}/{member}", filter=plain)
 
     def wheel(self) -> Path:
         """A wheel whose only content is the program, so that `pip install` gives the command `imori`."""
@@ -208,7 +236,7 @@ def main() -> None:
     output = given.output.resolve()
     output.mkdir(parents=True, exist_ok=True)
     packer = Packer(given.binary.resolve(), output, given.version, is_quick=given.quick)
-    packages = [packer.debian(), packer.archive(), packer.wheel(), packer.bill_of_materials()]
+    packages = [packer.debian(), packer.archive(), packer.wheel(), packer.npm(), packer.bill_of_materials()]
     shutil.rmtree(packer.tree)
     sums = (f"{hashlib.sha256(package.read_bytes()).hexdigest()}  {package.name}\n" for package in packages)
     (output / "SHA256SUMS").write_text("".join(sums))

@@ -164,6 +164,18 @@ def test_pip_installs_the_wheel(packages: Path, tmp_path: Path) -> None:
     assert not (tmp_path / "bin/imori").exists()
 
 
+@pytest.mark.skipif(shutil.which("npm") is None, reason="npm is missing")
+def test_npm_installs_the_package(packages: Path, tmp_path: Path) -> None:
+    package = packages / "1.0.0/imori-1.0.0.tgz"
+    install = ["npm", "install", "--global", "--offline", "--prefix", str(tmp_path), str(package)]
+    subprocess.run(install, check=True, capture_output=True)
+    said = subprocess.run([tmp_path / "bin/imori", "--help"], check=True, capture_output=True)
+    assert b"imori <COMMAND>" in said.stdout
+    remove = ["npm", "uninstall", "--global", "--prefix", str(tmp_path), "imori"]
+    subprocess.run(remove, check=True, capture_output=True)
+    assert not (tmp_path / "bin/imori").exists()
+
+
 def test_the_bill_of_materials_names_what_is_linked(packages: Path, tmp_path: Path) -> None:
     file = packages / "1.0.0/imori-1.0.0.cdx.json"
     venv.create(tmp_path, with_pip=True)
