@@ -40,10 +40,12 @@ fn append(out: &mut String, command: &[&str]) {
     }
 }
 
-/// The names listed under `Commands:` in a help text.
+/// The names listed under `Commands:` in a help text, or in groups under the usage of `imori` itself.
 fn commands_in(help: &str) -> Vec<&str> {
-    let list = help.lines().skip_while(|line| *line != "Commands:").skip(1);
-    list.take_while(|line| !line.is_empty())
+    let is_grouped = help.contains("\nUsage: imori <COMMAND>\n");
+    let begin = if is_grouped { "Usage: imori <COMMAND>" } else { "Commands:" };
+    let list = help.lines().skip_while(|line| *line != begin).skip(1);
+    list.take_while(|line| if is_grouped { *line != "Options:" } else { !line.is_empty() })
         // Continuation lines have a deeper indentation.
         .filter_map(|line| line.strip_prefix("  ").filter(|rest| !rest.starts_with(' ')))
         .filter_map(|line| line.split_whitespace().next())
