@@ -1,7 +1,7 @@
 # `make run` starts a broker, `make test` proves it. Both set up what they need.
 
 CARGO ?= cargo
-SEEDS ?= 6000
+SEEDS ?= 3000
 STALL_CAUSES ?= 44
 FUZZ_SECONDS ?= 3
 KILLS ?= 30
@@ -58,7 +58,7 @@ check: ## Formatting, lints, the shape of the tree, dependencies.
 	.venv/bin/python ci/tree.py
 	.venv/bin/ruff check --quiet ci tests bench
 	.venv/bin/ruff format --check --quiet ci tests bench
-	.venv/bin/mypy --strict ci/tree.py ci/stages.py ci/sbom.py
+	.venv/bin/mypy --strict ci/tree.py ci/stages.py ci/sbom.py ci/site.py
 	cd tests && ../.venv/bin/mypy .
 	npm --prefix console run --silent check
 	python3 bench/instructions.py --check-record
@@ -125,8 +125,9 @@ long-queue: ## A queue of MESSAGES messages of 1 KB on disk: filled, drained, an
 	$(CARGO) build --profile dist --bin imori
 	IMORI_BIN=$(CURDIR)/target/dist/imori MESSAGES=$(MESSAGES) .venv/bin/pytest -q tests/soak
 
-docs: build ## The commands, links and keys in the documents.
+docs: build ## The commands, links and keys in the documents; the site in target/site.
 	.venv/bin/pytest -q tests/docs
+	.venv/bin/python ci/site.py target/site
 
 packages: console ## Debian package, archive, wheel, npm package and bill of materials in target/packages; a test installs them.
 	ci/setup.sh check

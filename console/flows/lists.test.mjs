@@ -107,10 +107,26 @@ test("programs name the listeners' ports", async () => {
   await here.page.getByText(`port: ${port}`).waitFor();
 });
 
+test("what a user may do is asked without doing it", async () => {
+  const user = `${vhost}-limited`;
+  await api("PUT", `/v1/users/${user}`, { password: "x", tags: [] });
+  await api("PUT", `/v1/users/${user}/permissions/${vhost}`, { configure: "^$", write: "^list[.]", read: "^list[.]alpha$" });
+  await here.page.goto(address("users", { name: user }));
+  await here.page.getByLabel("Action").selectOption("consume from a queue");
+  await here.page.getByLabel("Queue", { exact: true }).fill("list.alpha");
+  await here.page.getByText("The user's permissions allow it.").waitFor();
+  await here.page.getByLabel("Queue", { exact: true }).fill("list.beta");
+  await here.page.getByText(/may not consume from queue `list.beta`; ask for the right to read it/).waitFor();
+  await here.page.getByLabel("Action").selectOption("declare a queue");
+  await here.page.getByText(/ask for the right to configure it/).waitFor();
+  await api("DELETE", `/v1/users/${user}`);
+});
+
 test("the configuration is searched", async () => {
   await here.page.goto(address("configuration"));
   await here.page.getByRole("searchbox").fill("listeners.stomp");
   await here.page.getByRole("cell", { name: "listeners.stomp", exact: true }).waitFor();
+  await here.page.getByRole("cell", { name: "option `--listen`" }).first().waitFor();
 });
 
 const greeting = (started) => `event: hello\ndata: ${JSON.stringify({ version: "0", node: "n", started, now: Date.now(), interval_ms: 1000 })}\n\n`;

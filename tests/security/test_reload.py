@@ -237,6 +237,15 @@ def test_the_command_reloads_and_tells_what_became_of_it(start: Start) -> None:
     told = "taken over: limits.queues = 7\nwaits for a restart: journal.files = 5\n"
     told += "the configuration was read again\n"
     assert command(imori, "reload") == (0, told, "")
+    keys = {key["key"]: key for key in ask(imori, "/v1/config").json()["keys"]}
+    assert keys["limits.queues"]["value"] == "7"
+    assert keys["limits.queues"]["set_by"] == f"{imori.file}:{begin.count(chr(10)) + 2}:1"
+    # It has not taken effect, so that nothing has set the value in force.
+    assert keys["journal.files"]["set_by"] is None
+    assert keys["journal.file_bytes"]["set_by"] == (
+        "environment variable `IMORI__JOURNAL__FILE_BYTES`"
+    )
+    assert keys["broker.data_dir"]["set_by"] == "option `--data-dir`"
     imori.file.write_text(begin + "[limits]\nqueues = 0\n")
     code, out, error = command(imori, "reload")
     line = begin.count("\n") + 2

@@ -14,6 +14,7 @@ import { PagedList } from "../parts/paged-list.tsx";
 import { Table, type Column } from "../parts/table.tsx";
 import { Values } from "../parts/values.tsx";
 import { addressOf } from "../route.ts";
+import { RightsTester } from "./rights-tester.tsx";
 
 export function UsersPage({ query }: { query: URLSearchParams }) {
   const name = query.get("name");
@@ -87,6 +88,9 @@ function OneUser({ name }: { name: string }) {
             </Section>
             <Section title={w.permissions}>
               <Permissions user={value} />
+            </Section>
+            <Section title={words.rights.title}>
+              <RightsTester user={value.name} vhosts={Object.keys(value.permissions)} />
             </Section>
             {Object.keys(value.limits).length > 0 && (
               <Section title={w.limits}>

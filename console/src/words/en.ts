@@ -445,6 +445,29 @@ export const en = {
     nkeys: "NATS keys",
   },
 
+  rights: {
+    title: "May this user …?",
+    deed: "Action",
+    deeds: {
+      publish: "publish to an exchange",
+      subscribe: "subscribe to a subject",
+      send: "send to a queue",
+      consume: "consume from a queue",
+      purge: "purge a queue",
+      declareQueue: "declare a queue",
+      deleteQueue: "delete a queue",
+      declareExchange: "declare an exchange",
+      deleteExchange: "delete an exchange",
+      enter: "enter the vhost",
+    },
+    queue: "Queue",
+    exchange: "Exchange",
+    key: "Routing key, subject or pattern",
+    allowed: "allowed",
+    refused: "refused",
+    because: "The user's permissions allow it.",
+  },
+
   policies: {
     title: "Policies",
     vhost: "Vhost",
@@ -465,7 +488,8 @@ export const en = {
     intro: "The values in force. A file, environment variables and options of the start set them, in this order.",
     key: "Key",
     value: "Value",
-    origin: "From",
+    setBy: "Set by",
+    isDefault: "default",
     reload: "A new value takes effect",
     reloads: {
       "at-once": "at a reload",

@@ -441,6 +441,29 @@ export const ja: Words = {
     nkeys: "NATS の鍵",
   },
 
+  rights: {
+    title: "このユーザーに許されているか",
+    deed: "操作",
+    deeds: {
+      publish: "エクスチェンジへ送信",
+      subscribe: "サブジェクトを購読",
+      send: "キューへ送信",
+      consume: "キューから受信",
+      purge: "キューを空にする",
+      declareQueue: "キューを宣言",
+      deleteQueue: "キューを削除",
+      declareExchange: "エクスチェンジを宣言",
+      deleteExchange: "エクスチェンジを削除",
+      enter: "vhost に入る",
+    },
+    queue: "キュー",
+    exchange: "エクスチェンジ",
+    key: "ルーティングキー、サブジェクト、パターン",
+    allowed: "許可",
+    refused: "拒否",
+    because: "このユーザーの権限で許可されています。",
+  },
+
   policies: {
     title: "ポリシー",
     vhost: "Vhost",
@@ -461,7 +484,8 @@ export const ja: Words = {
     intro: "現在有効な値です。ファイル、環境変数、起動オプションの順に上書きされます。",
     key: "キー",
     value: "値",
-    origin: "由来",
+    setBy: "設定元",
+    isDefault: "既定値",
     reload: "新しい値が有効になる時",
     reloads: {
       "at-once": "再読み込み時",

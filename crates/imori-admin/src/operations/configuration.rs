@@ -14,20 +14,23 @@ pub(crate) struct KeyFacts {
     /// The value in TOML syntax.
     pub(crate) value: String,
     pub(crate) effect: Effect,
+    /// Where it was set; `None` for a default.
+    pub(crate) set_by: Option<String>,
 }
 
 /// The configuration in force, in the order of the reference.
 pub(crate) fn in_force(broker: &Broker) -> Vec<KeyFacts> {
-    let sections = broker.settings().config().sections();
-    let of_section = |section: imori_server::config::Section| {
-        let keys = section.keys.into_iter();
-        keys.map(move |key| KeyFacts {
-            key: format!("{}.{}", section.name, key.name),
-            value: key.value,
-            effect: key.effect,
-        })
-    };
-    sections.into_iter().flat_map(of_section).collect()
+    let settings = broker.settings();
+    let config = settings.config();
+    let mut keys = Vec::new();
+    for section in config.sections() {
+        for key in section.keys {
+            let name = format!("{}.{}", section.name, key.name);
+            let set_by = config.set_by.get(&name).cloned();
+            keys.push(KeyFacts { key: name, value: key.value, effect: key.effect, set_by });
+        }
+    }
+    keys
 }
 
 /// Asks the program that runs the broker to reload the configuration; only that program knows the file.

@@ -1,5 +1,9 @@
-//! Users' NATS keys and tokens.
+//! Users' NATS keys and tokens, and whether a user may do something.
 
+use imori_core::authorize::{Action, Identity, Object, Refusal, authorize};
+use imori_core::id::VhostId;
+use imori_core::message::TOPIC_EXCHANGE;
+use imori_core::route::{BindingKey, ExchangeKind, Syntax};
 use imori_server::access::{AccessError, User};
 use imori_server::broker::Broker;
 use imori_server::credentials::{Token, is_user_key};
@@ -45,4 +49,126 @@ pub(crate) async fn delete_tokens(broker: &Broker, name: String) -> Result<(), O
         draft.put_user(&name, User { tokens: Vec::new(), ..user }).map(drop)
     };
     change(broker, edit).await
+}
+
+/// What a user may be asked to do in a vhost, and to what.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Deed<'a> {
+    /// Enter the vhost.
+    Enter,
+    /// Publish a key to an exchange; the default exchange's keys are names of queues.
+    Publish(&'a str, &'a str),
+    /// Subscribe to a pattern of an exchange.
+    Subscribe(&'a str, &'a str),
+    /// Consume from a queue.
+    Consume(&'a str),
+    /// Purge a queue.
+    Purge(&'a str),
+    /// Declare a queue that is not there.
+    DeclareQueue(&'a str),
+    /// Delete a queue.
+    DeleteQueue(&'a str),
+    /// Declare an exchange that is not there.
+    DeclareExchange(&'a str),
+    /// Delete an exchange.
+    DeleteExchange(&'a str),
+}
+
+/// Whether a user may do this in a vhost: the decision of the broker itself, for a client of any protocol.
+pub(crate) fn decide(
+    broker: &Broker,
+    identity: &Identity,
+    vhost: VhostId,
+    deed: Deed<'_>,
+) -> Result<(), Refusal> {
+    let is_topic = |exchange: &str| {
+        let table = broker.table();
+        table.exchange(vhost, exchange.as_bytes()).is_some_and(|found| found.kind() == ExchangeKind::Topic)
+    };
+    authorize(identity, Action::Enter, vhost, Object::Vhost)?;
+    match deed {
+        Deed::Enter => Ok(()),
+        Deed::Publish(exchange, key) => {
+            let (is_topic, exchange, subject) = (is_topic(exchange), exchange.as_bytes(), key.as_bytes());
+            authorize(identity, Action::Publish, vhost, Object::Subject { exchange, subject, is_topic })
+        }
+        Deed::Subscribe(exchange, pattern) => {
+            // NATS clients subscribe to the topic exchange in their own syntax.
+            let is_of_nats = exchange.as_bytes() == TOPIC_EXCHANGE && pattern.contains('>');
+            let syntax = if is_of_nats { Syntax::Nats } else { Syntax::Amqp };
+            let (is_topic, key) = (is_topic(exchange), BindingKey::new(syntax, pattern.as_bytes()));
+            let object = Object::Pattern { exchange: exchange.as_bytes(), key: &key, group: None, is_topic };
+            authorize(identity, Action::Subscribe, vhost, object)
+        }
+        Deed::Consume(queue) => authorize(identity, Action::Consume, vhost, Object::Queue(queue.as_bytes())),
+        Deed::Purge(queue) => authorize(identity, Action::Purge, vhost, Object::Queue(queue.as_bytes())),
+        Deed::DeclareQueue(queue) => {
+            authorize(identity, Action::Create, vhost, Object::Queue(queue.as_bytes()))
+        }
+        Deed::DeleteQueue(queue) => {
+            authorize(identity, Action::Delete, vhost, Object::Queue(queue.as_bytes()))
+        }
+        Deed::DeclareExchange(name) => {
+            authorize(identity, Action::Create, vhost, Object::Exchange(name.as_bytes()))
+        }
+        Deed::DeleteExchange(name) => {
+            authorize(identity, Action::Delete, vhost, Object::Exchange(name.as_bytes()))
+        }
+    }
+}
+
+impl<'a> Deed<'a> {
+    /// Reads a deed: its verb, and the names that the verb asks for.
+    ///
+    /// # Errors
+    /// Says which names are missing or of no use.
+    pub(crate) fn read(
+        verb: &str,
+        (queue, exchange, key): (Option<&'a str>, Option<&'a str>, Option<&'a str>),
+    ) -> Result<Deed<'a>, OperationError> {
+        let wrong = |needs: &str| Err(OperationError::Bad(format!("to {verb} takes {needs}")));
+        match (verb, queue, exchange, key) {
+            ("enter", None, None, None) => Ok(Deed::Enter),
+            ("enter", ..) => wrong("no other parameter"),
+            ("publish", Some(queue), None, None) => Ok(Deed::Publish("", queue)),
+            ("publish", None, Some(exchange), key) => Ok(Deed::Publish(exchange, key.unwrap_or_default())),
+            ("publish", ..) => wrong("`queue`, or `exchange` and `key`"),
+            ("subscribe", None, Some(exchange), Some(key)) => Ok(Deed::Subscribe(exchange, key)),
+            ("subscribe", ..) => wrong("`exchange` and `key`"),
+            ("consume", Some(queue), None, None) => Ok(Deed::Consume(queue)),
+            ("purge", Some(queue), None, None) => Ok(Deed::Purge(queue)),
+            ("consume" | "purge", ..) => wrong("`queue`"),
+            ("declare", Some(queue), None, None) => Ok(Deed::DeclareQueue(queue)),
+            ("delete", Some(queue), None, None) => Ok(Deed::DeleteQueue(queue)),
+            ("declare", None, Some(exchange), None) => Ok(Deed::DeclareExchange(exchange)),
+            ("delete", None, Some(exchange), None) => Ok(Deed::DeleteExchange(exchange)),
+            ("declare" | "delete", ..) => wrong("`queue` or `exchange`"),
+            _ => Err(OperationError::Bad(format!(
+                "`{}` is no verb; it is one of enter, publish, subscribe, consume, purge, declare and delete",
+                verb.escape_debug()
+            ))),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_deed_takes_the_names_of_its_verb() {
+        let read = |verb, names| Deed::read(verb, names).map_err(|error| error.to_string());
+        assert_eq!(read("publish", (Some("q"), None, None)), Ok(Deed::Publish("", "q")));
+        assert_eq!(read("publish", (None, Some("x"), None)), Ok(Deed::Publish("x", "")));
+        assert_eq!(read("declare", (None, Some("x"), None)), Ok(Deed::DeclareExchange("x")));
+        assert_eq!(read("enter", (None, None, None)), Ok(Deed::Enter));
+        for (verb, names, told) in [
+            ("consume", (None, Some("x"), None), "to consume takes `queue`"),
+            ("declare", (Some("q"), Some("x"), None), "to declare takes `queue` or `exchange`"),
+            ("subscribe", (None, Some("x"), None), "to subscribe takes `exchange` and `key`"),
+            ("eat", (None, None, None), "`eat` is no verb"),
+        ] {
+            assert!(read(verb, names).unwrap_err().contains(told), "{verb}");
+        }
+    }
 }

@@ -25,6 +25,9 @@ pub(super) struct Key {
     value: String,
     /// When a new value takes effect after a reload: `at-once`, `new-connections` or `restart`.
     reload: &'static str,
+    /// Where the value was set: line and column of a file, an environment variable, or an option of the command line;
+    /// null for a default.
+    set_by: Option<String>,
 }
 
 /// Lists every key with its value, and when a new value takes effect after a reload.
@@ -33,7 +36,12 @@ pub(super) struct Key {
     responses((status = 200, body = Configuration)),
 )]
 pub(super) async fn show(operator: Operator) -> Answered<Configuration> {
-    let shown = |KeyFacts { key, value, effect }: KeyFacts| Key { key, value, reload: effect_word(effect) };
+    let shown = |KeyFacts { key, value, effect, set_by }: KeyFacts| Key {
+        key,
+        value,
+        reload: effect_word(effect),
+        set_by,
+    };
     Ok(Answer::of(Configuration { keys: in_force(operator.broker()).into_iter().map(shown).collect() }))
 }
 

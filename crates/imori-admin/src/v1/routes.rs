@@ -55,6 +55,7 @@ fn table() -> Vec<(Action, Right, Described)> {
         (Administer, Nothing, routes!(users::put_limits)),
         (Administer, Nothing, routes!(users::put_permission)),
         (Administer, Nothing, routes!(users::delete_permission)),
+        (Administer, Nothing, routes!(users::may)),
         (Manage, Vhost, routes!(policies::list)),
         (Manage, Vhost, routes!(policies::show)),
         (SetPolicy, Vhost, routes!(policies::put)),

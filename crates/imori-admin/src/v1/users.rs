@@ -9,13 +9,15 @@ use imori_server::access::{
 };
 use imori_server::broker::Broker;
 use serde::{Deserialize, Serialize};
-use utoipa::ToSchema;
+use utoipa::{IntoParams, ToSchema};
 
 use crate::objects::change::change;
 use crate::objects::operation_error::OperationError;
 use crate::objects::whoami::Whoami;
 use crate::operations::limits::{LimitState, Limited, Limits, set_limits};
-use crate::operations::users::{check_nkeys, delete_tokens as revoke_tokens, make_token as new_token};
+use crate::operations::users::{
+    Deed, check_nkeys, decide, delete_tokens as revoke_tokens, make_token as new_token,
+};
 use crate::requests::answer::Answer;
 use crate::requests::input::{Answered, Input, Names, Page, PageQuery, Params, page};
 use crate::requests::operator::Operator;
@@ -287,6 +289,51 @@ pub(super) async fn delete_permission(
     });
     taken.await?;
     Ok(Answer::done())
+}
+
+/// What a user would do.
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
+pub(super) struct DeedQuery {
+    /// `enter`, `publish`, `subscribe`, `consume`, `purge`, `declare` or `delete`.
+    verb: String,
+    /// The queue to consume from, to purge, to declare, to delete, or to publish to by its name.
+    queue: Option<String>,
+    /// The exchange to publish to, to subscribe to, to declare or to delete; `amq.topic` has the subjects of NATS.
+    exchange: Option<String>,
+    /// The routing key or subject to publish, or the pattern to subscribe to.
+    key: Option<String>,
+}
+
+/// Whether a user may do something, and why not.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct Decision {
+    allowed: bool,
+    /// What the client would be told.
+    reason: Option<String>,
+}
+
+/// Tells whether a user may do something in a vhost, by the rights that a client gets at its next login. Nothing is done.
+#[utoipa::path(
+    get, path = "/v1/users/{user}/may/{vhost}", tag = "users",
+    params(("user" = String, Path), ("vhost" = String, Path), DeedQuery),
+    responses((status = 200, body = Decision)),
+)]
+pub(super) async fn may(
+    operator: Operator,
+    Names((user, _vhost)): Names<(String, String)>,
+    Params(query): Params<DeedQuery>,
+) -> Answered<Decision> {
+    let vhost = operator.in_vhost()?.vhost;
+    let identity = operator.broker().access().identity_of(&user);
+    let identity = identity.ok_or(OperationError::Missing("user", user))?;
+    let names = (query.queue.as_deref(), query.exchange.as_deref(), query.key.as_deref());
+    let refusal = decide(operator.broker(), &identity, vhost, Deed::read(&query.verb, names)?).err();
+    Ok(Answer::of(Decision {
+        allowed: refusal.is_none(),
+        reason: refusal.map(|refusal| refusal.to_string()),
+    }))
 }
 
 /// Shows the user that you are logged in as.

@@ -99,6 +99,9 @@ macro_rules! sections {
             /// Listen beyond loopback without TLS, to clients that count as local. Not a key: only the command line
             /// sets it.
             pub insecure_dev: bool,
+            /// Where each value was set that is not the default, by `section.key`: `FILE:LINE:COLUMN`, a variable or an
+            /// option. Not a key: what reads a configuration notes it, for people.
+            pub set_by: std::collections::BTreeMap<String, String>,
         }
 
         impl Config {
@@ -145,7 +148,7 @@ macro_rules! sections {
             /// Returns this configuration with those values of `wanted` that can change at run time, and all keys in
             /// which the two differ, in order of declaration.
             pub fn taking_over(&self, wanted: &Config) -> (Config, Vec<$crate::config::declare::KeyChange>) {
-                let mut taken = self.clone();
+                let mut taken = Config { set_by: wanted.set_by.clone(), ..self.clone() };
                 let mut changes = Vec::new();
                 $($(
                     if self.$section.$key != wanted.$section.$key {
@@ -161,6 +164,11 @@ macro_rules! sections {
                         }
                     }
                 )+)+
+                for change in changes.iter().filter(|change| change.effect == $crate::config::declare::Effect::Restart) {
+                    taken.set_by.remove(&change.key);
+                    let before = self.set_by.get_key_value(&change.key);
+                    taken.set_by.extend(before.map(|(key, place)| (key.clone(), place.clone())));
+                }
                 (taken, changes)
             }
         }

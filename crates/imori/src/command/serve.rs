@@ -201,18 +201,27 @@ impl Serve {
 
     /// Applies the options of the command line, which take precedence.
     fn override_in(&self, config: &mut Config) {
+        let mut set_by = |key: &str, place: &str| {
+            config.set_by.insert(key.to_owned(), place.to_owned());
+        };
         config.insecure_dev = self.insecure_dev;
         if let Some(folder) = &self.data_dir {
             config.broker.data_dir.clone_from(folder);
+            set_by("broker.data_dir", "option `--data-dir`");
         }
         if let Some(routes) = &self.routes {
             config.gateway.routes = FilePath::from(routes.as_path());
+            set_by("gateway.routes", "FILE of the command line");
         }
         if let Some(level) = self.log {
             config.log.level = level;
+            set_by("log.level", "option `--log`");
         }
         if !self.listen.is_empty() {
             config.listeners = listeners(&self.listen);
+            for name in ListenerName::all() {
+                set_by(&format!("listeners.{name}"), "option `--listen`");
+            }
         }
     }
 }

@@ -85,7 +85,12 @@ impl Loading {
     /// The configuration, or all problems found.
     pub(super) fn outcome(self) -> Result<Loaded, Problems> {
         match self.problems.is_empty() {
-            true => Ok(Loaded { config: self.config, places: self.places }),
+            true => {
+                let mut config = self.config;
+                config.set_by =
+                    self.places.iter().map(|(key, place)| (key.clone(), place.to_string())).collect();
+                Ok(Loaded { config, places: self.places })
+            }
             false => Err(Problems(self.problems)),
         }
     }
