@@ -3,7 +3,7 @@
 CARGO ?= cargo
 SEEDS ?= 3000
 STALL_CAUSES ?= 44
-FUZZ_SECONDS ?= 3
+FUZZ_SECONDS ?= 20
 KILLS ?= 30
 CUTS ?= 40
 FLIPS ?= 400
@@ -25,7 +25,7 @@ ifdef CI
 export CARGO_INCREMENTAL = 0
 endif
 
-.PHONY: help run test console check instructions deny advisories build unit sim fuzz interop amqp alone automation stalls durability automation-kills long-queue docs packages bench peers mutants packs soak setup fmt clean
+.PHONY: help run test console check instructions deny advisories build unit sim fuzz fuzz-blind interop amqp alone automation stalls durability automation-kills long-queue docs packages bench peers mutants packs soak setup fmt clean
 
 help: ## Shows this list.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -88,8 +88,11 @@ unit: build ## Unit tests, conversations, the command line, the console's logic 
 sim: build ## The simulator: SEEDS seeds and every planted bug.
 	IMORI_SIM_SEEDS=$(SEEDS) $(CARGO) test --workspace --locked --quiet --test simulation -- --nocapture
 
-fuzz: ## Every fuzz target for FUZZ_SECONDS seconds each.
+fuzz: ## Every fuzz target for FUZZ_SECONDS seconds each, and the fault that is planted in each.
 	ci/fuzz.sh $(FUZZ_SECONDS)
+
+fuzz-blind: build ## Every fuzz target for a second each, without coverage.
+	ci/fuzz.sh 1 blind
 
 interop: build ## Third-party clients, and hostile ones, against the real broker.
 	tests/interop/nats/build.sh
