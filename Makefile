@@ -83,7 +83,7 @@ build: console ## Everything that is tested, once: tests, programs, the simulato
 unit: build ## Unit tests, conversations, the command line, the console's logic and size.
 	NODE_OPTIONS=--test-reporter=dot npm --prefix console run --silent test
 	npm --prefix console run --silent size
-	$(CARGO) test --workspace --locked --quiet --lib --bins --test it
+	$(CARGO) test --workspace --locked --quiet --lib --bin imori --bin imori-bench --test it
 
 sim: build ## The simulator: SEEDS seeds and every planted bug.
 	IMORI_SIM_SEEDS=$(SEEDS) $(CARGO) test --workspace --locked --quiet --test simulation -- --nocapture
