@@ -103,17 +103,23 @@ def test_a_user_logs_in_with_the_right_password_and_where_it_may(imori: Imori) -
     assert read(imori, "/api/permissions/") == [{"user": "admin", "vhost": "/", **ALL}]
 
 
-def test_passwords_are_checked_on_few_threads_that_yield_to_the_cells(imori: Imori) -> None:
-    # SECURITY AUTH-09: over any protocol and over HTTP.
-    for name in ("ann", "bob", "cid"):
+def test_a_flood_of_passwords_is_checked_on_few_threads_that_yield_to_the_cells(
+    imori: Imori,
+) -> None:
+    # SECURITY AUTH-09: over any protocol and over HTTP. The first of a second do not yield.
+    names = [f"flooded-{number}" for number in range(10)]
+    for name in names:
         put(imori, f"/api/users/{name}", {"password": "secret", "tags": ""})
+    for name in names:
+        for _ in range(5):
+            assert ask(imori, "/api/whoami", login=f"{name}:wrong").status == 401
         assert not may_log_in(imori, name, "wrong")
-        assert ask(imori, "/api/whoami", login=f"{name}:wrong").status == 401
     tasks = Path(f"/proc/{imori.process.pid}/task")
     # The name is in parentheses; the 16th field after it is the nice value.
     stats = [(task / "stat").read_text().rpartition(")") for task in tasks.iterdir()]
     nice = [rest.split()[16] for head, _, rest in stats if head.endswith("(hasher")]
-    assert nice in (["10"], ["10", "10"])
+    assert set(nice) == {"0", "10"}
+    assert nice.count("10") <= 2
 
 
 def test_rights_hold_on_the_wire(imori: Imori) -> None:
