@@ -112,12 +112,12 @@ test("what a user may do is asked without doing it", async () => {
   await api("PUT", `/v1/users/${user}`, { password: "x", tags: [] });
   await api("PUT", `/v1/users/${user}/permissions/${vhost}`, { configure: "^$", write: "^list[.]", read: "^list[.]alpha$" });
   await here.page.goto(address("users", { name: user }));
-  await here.page.getByLabel("Action").selectOption("consume from a queue");
+  await here.page.getByLabel("Action", { exact: true }).selectOption("consume from a queue");
   await here.page.getByLabel("Queue", { exact: true }).fill("list.alpha");
   await here.page.getByText("The user's permissions allow it.").waitFor();
   await here.page.getByLabel("Queue", { exact: true }).fill("list.beta");
   await here.page.getByText(/may not consume from queue `list.beta`; ask for the right to read it/).waitFor();
-  await here.page.getByLabel("Action").selectOption("declare a queue");
+  await here.page.getByLabel("Action", { exact: true }).selectOption("declare a queue");
   await here.page.getByText(/ask for the right to configure it/).waitFor();
   await api("DELETE", `/v1/users/${user}`);
 });
