@@ -25,7 +25,7 @@ ifdef CI
 export CARGO_INCREMENTAL = 0
 endif
 
-.PHONY: help run test console check instructions deny advisories build unit sim fuzz fuzz-blind interop amqp alone automation stalls durability automation-kills long-queue docs packages bench peers mutants packs soak setup fmt clean
+.PHONY: help run test console check instructions deny advisories build unit sim fuzz interop amqp alone automation stalls durability automation-kills long-queue docs packages bench peers mutants packs soak setup fmt clean
 
 help: ## Shows this list.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -90,9 +90,6 @@ sim: build ## The simulator: SEEDS seeds and every planted bug.
 
 fuzz: ## Every fuzz target for FUZZ_SECONDS seconds each, and the fault that is planted in each.
 	ci/fuzz.sh $(FUZZ_SECONDS)
-
-fuzz-blind: build ## Every fuzz target for a second each, without coverage.
-	ci/fuzz.sh 1 blind
 
 interop: build ## Third-party clients, and hostile ones, against the real broker.
 	tests/interop/nats/build.sh

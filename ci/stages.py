@@ -32,7 +32,7 @@ class Stage:
 BUILD = (Stage("build", 900),)
 
 LANES = (
-    (Stage("check", 300), Stage("fuzz-blind", 120), Stage("unit", 360), Stage("interop", 420)),
+    (Stage("check", 300), Stage("unit", 360), Stage("interop", 420)),
     (Stage("sim", 200), Stage("amqp", 260), Stage("automation", 300), Stage("docs", 120)),
 )
 

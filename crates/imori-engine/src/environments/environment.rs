@@ -232,7 +232,8 @@ impl Environments {
 
     fn installing(&self, folder: &Path) -> Command {
         let python = folder.join("bin/python");
-        let arguments = ["-m", "pip", "install", "--quiet", "--no-compile", "--disable-pip-version-check", "--no-input"];
+        let arguments =
+            ["-m", "pip", "install", "--quiet", "--no-compile", "--disable-pip-version-check", "--no-input"];
         let command = Command::new(python, ENVIRONMENT_TIME_MAX).with(arguments);
         match &self.wheels {
             Some(wheels) => command.with(["--no-index", "--find-links"]).with([wheels]),
