@@ -93,7 +93,7 @@ def test_a_queue_is_shown_to_a_person_with_the_reason_for_its_length(imori: Imor
         assert code == 0
         assert why.startswith("3 messages wait, the oldest for ")
         assert why.endswith("It has no consumer.\n")
-        channel.basic_qos(2)
+        channel.basic_qos(prefetch_count=2)
         channel.basic_consume("stuck", lambda *_: None, auto_ack=False)
         channel.connection.process_data_events(0.1)
         why = json.loads(run(imori, "why", "stuck", "--json")[1])["why"]
@@ -106,7 +106,7 @@ def test_a_queue_is_shown_to_a_person_with_the_reason_for_its_length(imori: Imor
         assert figures["ready"] == "1, 1000 B"
         assert figures["unsettled"] == "2"
         assert figures["in"].endswith("3 since the broker started")
-        assert "argument     x-max-length=1000" in lines
+        assert ["argument", "x-max-length=1000"] in table(shown)
         consumer = next(line.split() for line in lines if line.startswith("CONSUMER"))
         assert consumer == ["CONSUMER", "CONNECTION", "USER", "SETTLES", "PREFETCH", "CREDIT"]
         assert "Its consumer has no credit" in lines[-1]
