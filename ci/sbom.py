@@ -2,9 +2,9 @@
 
 Usage: ci/sbom.py VERSION TIME
 
-Prints the document. TIME is that of the last commit, in seconds since the epoch, so a second run gives the same bytes. It
-lists the crates that are linked or that build what is linked, the npm packages of the web console, and the C code that
-comes inside of crates.
+Prints the document, which is the same for the same arguments. TIME is its date, in seconds since the epoch; ci/packages.py
+passes the time of the last commit. It lists the crates that are linked or that build what is linked, the npm packages of
+the web console, and the C code that comes inside of crates.
 """
 
 from __future__ import annotations

@@ -44,7 +44,7 @@ fn names_its_environment(file: &Path, environment: &Path) -> bool {
     file.parent().is_some_and(|folder| folder == environment || folder.file_name() == Some("bin".as_ref()))
 }
 
-/// The text with the path of the copy for that of the original.
+/// Replaces the original's path by the path of the copy wherever it stands in a text.
 fn renamed(text: &[u8], environments: &Environments<'_>) -> Vec<u8> {
     let [from, to] = [environments.from, environments.to].map(|path| path.as_os_str().as_encoded_bytes());
     let mut out = Vec::with_capacity(text.len());
