@@ -1,5 +1,7 @@
 //! Sessions, links and consumers of connections, and closing a consumer for an operator.
 
+use std::collections::HashMap;
+
 use imori_amqp10::connection::SessionDetails;
 use imori_core::authorize::Identity;
 use imori_core::id::{ConnectionId, QueueId, Reader, ReaderId, VhostId};
@@ -134,17 +136,16 @@ struct ConsumerReading {
 fn consumers_of(broker: &Broker, id: ConnectionId) -> Vec<ConsumerReading> {
     let readers = broker.with_connection(id, |connection| {
         let outbound = connection.outbound();
-        let windows: Vec<_> =
-            outbound.open_sessions().map(|session| (session.id, left_of(&session))).collect();
+        let windows: HashMap<_, _> =
+            outbound.open_sessions().filter_map(|session| Some((session.id, left_of(&session)?))).collect();
         let readers = outbound.readers().filter_map(|(id, spec)| {
             let Source::Queue(queue) = spec.source else { return None };
-            let of_session = windows.iter().find(|(session, _)| *session == spec.session);
             let (prefetch, own) = match spec.credit {
                 Credit::Unlimited => (None, None),
                 Credit::Window { size, used } => (Some(size), Some(size.saturating_sub(used))),
                 Credit::Granted { left, .. } => (None, Some(left)),
             };
-            let credit = [own, of_session.and_then(|(_, left)| *left)].into_iter().flatten().min();
+            let credit = [own, windows.get(&spec.session).copied()].into_iter().flatten().min();
             let (session, settles) = (spec.session.0, spec.settles);
             Some(ConsumerReading { id, queue, session, settles, prefetch, credit })
         });
