@@ -112,7 +112,7 @@ impl<'a> Delivery<'a> {
 }
 
 /// The position of a message in a queue.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct QueuePosition {
     /// The queue.
     pub queue: QueueId,

@@ -18,6 +18,7 @@ use arc_swap::{ArcSwap, Cache};
 use imori_core::authorize::{Actor, Refusal};
 use imori_core::broker::queue_woken;
 use imori_core::confirm::{Confirm, Level, Lsn};
+use imori_core::delivery::{Outcome, QueuePosition};
 use imori_core::id::{ConnectionId, QueueId, VhostId};
 use imori_core::login::{Login, SCRAM_BYTES, ScramParameters, Verification};
 use imori_core::memory::Gauge;
@@ -25,7 +26,7 @@ use imori_core::message::HeaderReaders;
 use imori_core::name::Name;
 use imori_core::outbound::Outbound;
 use imori_core::paging::PageWork;
-use imori_core::queue::Queue;
+use imori_core::queue::{DeadLetter, Queue};
 use imori_core::quota::QuotaReached;
 use imori_core::record::{Appended, NewRecord};
 use imori_core::route::{Router, Table};
@@ -33,7 +34,7 @@ use imori_core::stream::{LateAnswer, StreamForms};
 use imori_core::time::Time;
 use imori_core::topology::Topology;
 use imori_core::world::Access;
-use imori_core::world::{Change, Counter, Latency, Sent, StreamRequests, StreamTransfer, World};
+use imori_core::world::{Change, Counter, Latency, Observer, Sent, StreamRequests, StreamTransfer, World};
 use tokio::sync::Notify;
 use tracing::{info, warn};
 
@@ -48,6 +49,7 @@ use crate::settings::Settings;
 use crate::shared::{Shared, TcpLink, TcpWire, Writer, link_key, queue_key};
 use crate::slots::{SlotKey, unpoisoned};
 use crate::store::{PageRequest, page_request};
+use crate::traces::{CurrentMessage, TracedClient};
 use crate::turn::{
     CellScratch, Host, Memory, Signal, await_journal, check_memory, flush_touched, give_signal,
     release_confirms, with_outbound,
@@ -70,6 +72,8 @@ pub(crate) struct Cell {
     timer_set: Arc<Notify>,
     /// The last record that this cell has appended.
     last_own: Slot<Lsn>,
+    /// The message that is being published, while messages are observed.
+    current_message: CurrentMessage,
 }
 
 thread_local! {
@@ -104,6 +108,7 @@ impl Cell {
             timers: RefCell::new(BinaryHeap::new()),
             timer_set: Arc::new(Notify::new()),
             last_own: Slot::default(),
+            current_message: CurrentMessage::default(),
             shared,
         }
     }
@@ -228,6 +233,10 @@ impl Cell {
         }
     }
 
+    fn traced_client(&self, id: ConnectionId) -> Option<TracedClient> {
+        self.shared.with_link(id, |link| TracedClient::of(&link.wire.client))
+    }
+
     /// When the next queue timer is due, and the notification of an earlier one.
     pub(crate) fn next_timer(&self) -> (Option<Time>, Arc<Notify>) {
         let next = self.timers.borrow().peek().map(|Reverse((at, _))| *at);
@@ -347,6 +356,44 @@ impl Access for Cell {
     }
 }
 
+impl Observer for Cell {
+    fn publishing(&self, sent: &Sent<'_>) -> Time {
+        // The time of a turn is the time at which it started.
+        let now = self.shared.clock.now();
+        let publisher = self.cell_scratch.turn_of();
+        let client = |id| self.traced_client(id);
+        self.shared.observation.publishing(now, &self.current_message, sent, publisher, client);
+        now
+    }
+
+    fn published(&self, from: Time, sent: &Sent<'_>, receivers: usize) {
+        let now = self.shared.clock.now();
+        let vhost = || {
+            let table = self.shared.table.load();
+            table.vhost_name(sent.vhost).map(Name::to_string).unwrap_or_default()
+        };
+        self.shared.observation.spans.note((from, now), vhost, || self.secret(), sent, receivers);
+        self.shared.observation.published(now, &self.current_message, receivers);
+    }
+
+    fn enqueuing(&self, at: QueuePosition, queue: &Queue) {
+        self.shared.observation.enqueuing(self.shared.clock.now(), &self.current_message, at, queue);
+    }
+
+    fn delivered(&self, from: Option<QueuePosition>, to: ConnectionId) {
+        let client = |id| self.traced_client(id);
+        self.shared.observation.delivered(self.shared.clock.now(), &self.current_message, from, to, client);
+    }
+
+    fn settling(&self, at: QueuePosition, by: ConnectionId, outcome: Outcome) {
+        self.shared.observation.settling(self.shared.clock.now(), at, by, outcome);
+    }
+
+    fn dead_lettering(&self, vhost: VhostId, letter: &DeadLetter) {
+        self.shared.observation.dead_lettering(self.shared.clock.now(), &self.current_message, vhost, letter);
+    }
+}
+
 impl World for Cell {
     type Room = Shared;
 
@@ -396,18 +443,9 @@ impl World for Cell {
         }
     }
 
-    fn trace_from(&self) -> Option<Time> {
-        // The time of a turn is the time at which it started.
-        self.shared.traces.is_on().then(|| self.shared.clock.now())
-    }
-
-    fn trace(&self, from: Time, sent: &Sent<'_>) {
-        let times = (from, self.shared.clock.now());
-        let vhost = || {
-            let table = self.shared.table.load();
-            table.vhost_name(sent.vhost).map(Name::to_string).unwrap_or_default()
-        };
-        self.shared.traces.note(times, vhost, || self.secret(), sent);
+    #[inline]
+    fn observer(&self) -> Option<&dyn Observer> {
+        if self.shared.observation.is_on() { Some(self) } else { None }
     }
 
     fn with_router<R>(&self, f: impl FnOnce(&mut Router, &Table) -> R) -> R {

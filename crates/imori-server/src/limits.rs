@@ -65,6 +65,27 @@ pub(crate) const TRACE_BATCH_SPANS_MAX: usize = 512;
 /// Longest delay of a span to send it together with others.
 pub(crate) const TRACE_EXPORT_EVERY: Duration = Duration::from_secs(1);
 
+/// Messages that a trace follows at most.
+pub(crate) const TRACED_MESSAGES_MAX: usize = 1000;
+
+/// Steps of one message in a trace; more are counted only. A message to many receivers has many.
+pub(crate) const TRACE_STEPS_MAX: usize = 100;
+
+/// Services whose calls are measured at once. Calls of others are counted only.
+pub(crate) const CALL_SERVICES_MAX: usize = 1000;
+
+/// Requests in flight that are followed at once. Others are counted only.
+pub(crate) const CALLS_IN_FLIGHT_MAX: usize = 10_000;
+
+/// Time after which a request without a reply counts as timed out.
+pub(crate) const CALL_PATIENCE: Duration = Duration::from_secs(30);
+
+/// Responders that are named of one service.
+pub(crate) const RESPONDERS_MAX: usize = 16;
+
+/// Time for which calls are measured after an operator has looked at them.
+pub(crate) const CALLS_LEASE: Duration = Duration::from_secs(15);
+
 /// Timeout of a request to a collector.
 pub(crate) const TRACE_PATIENCE: Duration = Duration::from_secs(5);
 

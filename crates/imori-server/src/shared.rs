@@ -52,7 +52,7 @@ use crate::stall::happenings::Happenings;
 use crate::store::rate_limited_log::RateLimitedLog;
 use crate::store::{Checkpointer, Damages, Journal, Pager};
 use crate::tls::{ByteStream, Handshakers};
-use crate::traces::Traces;
+use crate::traces::Observation;
 use crate::turn::{Link, Memory, Signal, Wire};
 use crate::websocket::FramedWriter;
 
@@ -259,7 +259,7 @@ pub(crate) struct Shared {
     pub(crate) stream_requests: StreamRequestCounts,
     pub(crate) verifiers: Verifiers,
     pub(crate) handshakers: Handshakers,
-    pub(crate) traces: Traces,
+    pub(crate) observation: Observation,
     pub(crate) logins: LoginCounts,
     pub(crate) memory: Memory,
     pub(crate) journal: Journal,

@@ -187,7 +187,7 @@ fn refuse_large<'r, W: World>(
 fn publish_live<W: World>(world: &W, actor: &Actor<'_>, publish: &Publish<'_>, report: &mut PublishReport) {
     world.published(actor, 1, publish.publication.view().bytes());
     let Some(route) = &publish.route else {
-        report.receivers += usize::from(reply(world, publish.subject, &publish.publication));
+        report.receivers += usize::from(reply(world, actor.vhost, publish.subject, &publish.publication));
         return;
     };
     let address = AddressView::new(&route.address);

@@ -4,7 +4,7 @@ use super::deliver::change_and_deliver;
 use crate::authorize::{Action, Actor, Object};
 use crate::confirm::Confirm;
 use crate::definitions::{find_plain_queue, find_queue};
-use crate::delivery::{Outcome, Taken};
+use crate::delivery::{Outcome, QueuePosition, Taken};
 use crate::entries::Entry;
 use crate::error::BrokerError;
 use crate::id::{QueueId, SessionId};
@@ -46,7 +46,14 @@ pub fn get<W: World>(
             let given = world.with_outbound(actor.connection, |outbound| {
                 outbound.give(id, addressed, options.settles, delivery)
             });
-            given.unwrap_or(Taken::Gone)
+            let given = given.unwrap_or(Taken::Gone);
+            if let Some(observer) = world.observer()
+                && matches!(given, Taken::Settled | Taken::Unsettled)
+            {
+                let from = QueuePosition { queue: id, sequence: delivery.sequence };
+                observer.delivered(Some(from), actor.connection);
+            }
+            given
         };
         queue.get(now, actor.connection, &mut give, effects)
     });

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use crate::authorize::Actor;
 use crate::error::BrokerError;
+use crate::id::VhostId;
 use crate::message::{Address, AddressView, Publication, meant_address};
 use crate::name::Name;
 use crate::outbound::SharedHeaders;
@@ -33,7 +34,7 @@ pub fn publish<W: World>(
     if is_inbox(exchange, subject) {
         authorize_reply(world, actor, subject, publication.view().properties)?;
         world.published(actor, 1, publication.view().bytes());
-        let receivers = usize::from(reply(world, subject, publication));
+        let receivers = usize::from(reply(world, actor.vhost, subject, publication));
         return Ok(PublishReport { receivers, ..PublishReport::default() });
     }
     authorize_publish(world, actor, exchange, subject)?;
@@ -240,7 +241,7 @@ fn publish_run<W: World>(
             if is_inbox(exchange, subject) {
                 authorize_run(world, actor, exchange, subject)?;
                 check_kept(properties, &[], subject)?;
-                reply_each(world, subject, run, reports);
+                reply_each(world, actor.vhost, subject, run, reports);
                 world.published(actor, run.len(), run.len() * first.view().bytes());
                 return Ok(());
             }
@@ -262,9 +263,15 @@ fn publish_run<W: World>(
     Ok(())
 }
 
-fn reply_each<W: World>(world: &W, key: &[u8], run: &[Publication<'_>], reports: &mut Reports<'_>) {
+fn reply_each<W: World>(
+    world: &W,
+    vhost: VhostId,
+    key: &[u8],
+    run: &[Publication<'_>],
+    reports: &mut Reports<'_>,
+) {
     for (index, publication) in run.iter().enumerate() {
-        if reply(world, key, publication) {
+        if reply(world, vhost, key, publication) {
             reports.change(index, |report| report.receivers += 1);
         }
     }

@@ -142,6 +142,9 @@ fn settle_in_queue<W: World>(
 ) -> Level {
     let now = world.now();
     let QueuePosition { queue: id, sequence } = delivery.place;
+    if let Some(observer) = world.observer() {
+        observer.settling(delivery.place, connection, outcome);
+    }
     let level = change_and_deliver(world, id, |queue, effects| {
         let reader = Reader { connection, id: delivery.reader };
         queue.settle_by(reader, sequence, outcome, now, effects);
@@ -177,6 +180,9 @@ pub(super) fn settle_in_queues<W: World>(
             continue;
         };
         let queue_id = first.place.queue;
+        if let Some(observer) = world.observer() {
+            of_queue.iter().for_each(|settled| observer.settling(settled.place, connection, outcome));
+        }
         let of_queue = change_and_deliver(world, queue_id, |queue, effects| {
             for unsettled in of_queue {
                 let reader = Reader { connection, id: unsettled.reader };

@@ -43,6 +43,7 @@ pub(crate) fn publish_dead_letters<W: World>(world: &W, vhost: VhostId, dead: Ve
             continue;
         };
         left -= 1;
+        observe(world, vhost, &letter);
         with_batch(vhost, &letter, &route, |mut batch| {
             send_and_move(world, &route, &mut batch, letter.record_ref, &mut caused);
         });
@@ -140,6 +141,7 @@ impl Move {
             world.count(Counter::DeadLetterDropped);
             return;
         };
+        observe(world, vhost, &self.dead);
         with_batch(vhost, &self.dead, route, |batch| {
             send_recorded(world, route, &Batch { first, ..batch }, dead);
         });
@@ -151,6 +153,12 @@ impl DeadLetter {
     fn counter(&self) -> Counter {
         let latest = self.deaths.iter().next();
         Counter::dead_lettered(latest.map_or(DeathReason::Rejected, |death| death.reason))
+    }
+}
+
+fn observe<W: World>(world: &W, vhost: VhostId, letter: &DeadLetter) {
+    if let Some(observer) = world.observer() {
+        observer.dead_lettering(vhost, letter);
     }
 }
 

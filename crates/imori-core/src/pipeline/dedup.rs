@@ -9,6 +9,7 @@ use super::offer::offer;
 use super::record::record_effects;
 use super::report::{PublishReport, Reports};
 use crate::confirm::{Confirm, Level, Lsn};
+use crate::delivery::QueuePosition;
 use crate::id::QueueId;
 use crate::limits::SEEN_BYTES_MAX;
 use crate::message::{Property, Publication};
@@ -113,6 +114,9 @@ fn enqueue_one<W: World>(
     let appended = record.map(|record| world.append(vec![record]));
     arrival.lsn = appended.map_or(Lsn::NONE, |appended| appended.first);
     plan.enqueue(queues, message_id, &arrival, report, |id, queue| {
+        if let Some(observer) = world.observer() {
+            observer.enqueuing(QueuePosition { queue: id, sequence: queue.next_sequence }, queue);
+        }
         let taken = queue.publish(
             publication,
             &arrival,

@@ -6,6 +6,7 @@ use super::offer::offer;
 use super::own::record_in_stream;
 use super::record::record_effects;
 use super::report::Reports;
+use crate::delivery::QueuePosition;
 use crate::id::QueueId;
 use crate::outbound::SharedHeaders;
 use crate::queue::{Arrival, DeadLetter, Effects};
@@ -108,6 +109,9 @@ pub(crate) fn enqueue_in<W: World>(
                 true => record_in_stream(world, queue, publication, (address, deaths), now),
                 false => first.plus(index),
             };
+            if let Some(observer) = world.observer() {
+                observer.enqueuing(QueuePosition { queue: id, sequence: queue.next_sequence }, queue);
+            }
             let published = queue.publish(
                 publication,
                 &Arrival { address, deaths, lsn, now },

@@ -6,14 +6,41 @@ use super::batch::Batch;
 use super::report::{PublishReport, Reports};
 use crate::delivery::About;
 use crate::id::{ConnectionId, Reader, VhostId};
-use crate::message::{Publication, meant_address};
+use crate::message::{DEFAULT_EXCHANGE, Publication, meant_address};
 use crate::outbound::{InboxAddress, Live, Outbound, Reply, SharedHeaders};
 use crate::route::Route;
-use crate::world::{Counter, World};
+use crate::world::{Counter, Observer, Sent, World};
 
 /// Sends a message to the inbox with this key; returns whether it exists.
 #[inline]
-pub(crate) fn reply<W: World>(world: &W, key: &[u8], publication: &Publication<'_>) -> bool {
+pub(crate) fn reply<W: World>(world: &W, vhost: VhostId, key: &[u8], publication: &Publication<'_>) -> bool {
+    if let Some(observer) = world.observer() {
+        return reply_observed(world, observer, vhost, key, publication);
+    }
+    reply_unobserved(world, key, publication)
+}
+
+#[cold]
+fn reply_observed<W: World>(
+    world: &W,
+    observer: &dyn Observer,
+    vhost: VhostId,
+    key: &[u8],
+    publication: &Publication<'_>,
+) -> bool {
+    let first = publication.view();
+    let sent = Sent { vhost, exchange: DEFAULT_EXCHANGE, subject: key, first, messages: 1 };
+    let from = observer.publishing(&sent);
+    let is_taken = reply_unobserved(world, key, publication);
+    if let Some(to) = InboxAddress::from_key(key).filter(|_| is_taken) {
+        observer.delivered(None, to.owner);
+    }
+    observer.published(from, &sent, usize::from(is_taken));
+    is_taken
+}
+
+#[inline]
+fn reply_unobserved<W: World>(world: &W, key: &[u8], publication: &Publication<'_>) -> bool {
     let sent = InboxAddress::from_key(key)
         .and_then(|to| world.with_outbound(to.owner, |outbound| outbound.reply(&to, publication)));
     match sent {
@@ -35,8 +62,8 @@ pub(crate) fn pass<W: World>(
 ) -> bool {
     let to = if exchange.is_empty() { InboxAddress::from_queue_name(subject) } else { None };
     let Some(to) = to else { return false };
-    // A delayed message must wait in the queue, and a traced one must take the normal way.
-    if publication.view().properties.delay_ms.is_some() || world.trace_from().is_some() {
+    // A delayed message must wait in the queue, and an observed one must take the normal way.
+    if publication.view().properties.delay_ms.is_some() || world.observer().is_some() {
         return false;
     }
     world.with_outbound(to.owner, |outbound| outbound.pass(&to, vhost, publication)) == Some(true)
@@ -222,6 +249,11 @@ fn send<W: World>(
         }
         sent
     });
+    if let Some(observer) = world.observer()
+        && matches!(sent, Some(Live::Taken | Live::SlowReader | Live::Exhausted { .. }))
+    {
+        observer.delivered(None, reader.connection);
+    }
     match sent {
         Some(Live::Taken) => {
             reports.received(messages.len());

@@ -1,6 +1,6 @@
 //! Offers messages of queues to their consumers.
 
-use crate::delivery::{Delivery, Taken};
+use crate::delivery::{Delivery, QueuePosition, Taken};
 use crate::id::{QueueId, Reader};
 use crate::outbound::SharedHeaders;
 use crate::world::World;
@@ -13,7 +13,13 @@ pub(crate) fn offer<W: World>(
     delivery: &Delivery<'_>,
     shared: &mut SharedHeaders,
 ) -> Taken {
-    world
+    let taken = world
         .with_outbound(reader.connection, |outbound| outbound.offer(reader.id, queue, delivery, shared))
-        .unwrap_or(Taken::Gone)
+        .unwrap_or(Taken::Gone);
+    if let Some(observer) = world.observer()
+        && matches!(taken, Taken::Settled | Taken::Unsettled)
+    {
+        observer.delivered(Some(QueuePosition { queue, sequence: delivery.sequence }), reader.connection);
+    }
+    taken
 }

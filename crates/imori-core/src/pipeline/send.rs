@@ -14,7 +14,7 @@ use crate::outbound::SharedHeaders;
 use crate::queue::DeadLetter;
 use crate::route::Route;
 use crate::time::Time;
-use crate::world::{Counter, Sent, World};
+use crate::world::{Counter, Observer, Sent, World};
 
 /// Publishes a batch to a route that its publisher may use.
 ///
@@ -28,7 +28,7 @@ pub(crate) fn send<W: World>(
     shared: &mut SharedHeaders,
     reports: &mut Reports<'_>,
 ) -> Result<(), BrokerError> {
-    let traced = world.trace_from().map(|from| (from, reports.receivers()));
+    let observed = world.observer().map(|observer| Observed::begin(observer, batch, reports));
     let mut dead = Vec::new();
     if !route.queues.is_empty() {
         send_to_queues(world, route, batch, shared, reports, &mut dead)?;
@@ -41,8 +41,8 @@ pub(crate) fn send<W: World>(
     if unroutable > 0 {
         world.count_many(Counter::Unroutable, unroutable);
     }
-    if let Some((from, before)) = traced {
-        trace(world, from, batch, reports.receivers().saturating_sub(before));
+    if let Some(observed) = observed {
+        observed.end(batch, reports);
     }
     Ok(())
 }
@@ -119,11 +119,32 @@ pub(crate) fn check_bytes<W: World>(world: &W, vhost: VhostId) -> Result<(), Bro
     })
 }
 
-/// Reports a batch to the tracer.
-#[cold]
-fn trace<W: World>(world: &W, from: Time, batch: &Batch<'_>, receivers: usize) {
-    if let Some(first) = batch.messages.first() {
-        let Batch { vhost, address, messages, .. } = *batch;
-        world.trace(from, &Sent { vhost, address, first: first.view(), messages: messages.len(), receivers });
+/// A batch whose publish an observer follows.
+struct Observed<'a> {
+    observer: &'a dyn Observer,
+    from: Time,
+    /// Receivers before the batch was sent.
+    before: usize,
+}
+
+impl<'a> Observed<'a> {
+    #[cold]
+    fn begin(observer: &'a dyn Observer, batch: &Batch<'_>, reports: &Reports<'_>) -> Observed<'a> {
+        let from = sent(batch).map_or(Time::default(), |sent| observer.publishing(&sent));
+        Observed { observer, from, before: reports.receivers() }
     }
+
+    #[cold]
+    fn end(self, batch: &Batch<'_>, reports: &Reports<'_>) {
+        if let Some(sent) = sent(batch) {
+            let receivers = reports.receivers().saturating_sub(self.before);
+            self.observer.published(self.from, &sent, receivers);
+        }
+    }
+}
+
+fn sent<'a>(batch: &Batch<'a>) -> Option<Sent<'a>> {
+    let Batch { vhost, address, messages, .. } = *batch;
+    let (exchange, subject) = (address.exchange(), address.subject());
+    Some(Sent { vhost, exchange, subject, first: messages.first()?.view(), messages: messages.len() })
 }

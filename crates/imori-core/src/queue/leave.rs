@@ -125,6 +125,8 @@ pub struct DeadLetter {
     /// The message's record in its old queue, which is needed until the dead letter is recorded elsewhere;
     /// `None` if it has no record.
     pub record_ref: Option<RecordRef>,
+    /// Its sequence number in its old queue.
+    pub sequence: u64,
     /// The message.
     pub message: Arc<Message>,
     /// The exchange it goes to.
@@ -286,6 +288,7 @@ impl Queue {
         let deaths = before.and(&self.name, reason, &entry.envelope.address, now);
         Some(DeadLetter {
             record_ref: self.record_ref(entry.envelope.lsn),
+            sequence: entry.envelope.sequence,
             message: Arc::clone(&entry.message),
             exchange: target.exchange.clone(),
             routing_key: target.routing_key.clone().unwrap_or_else(|| entry.envelope.address.subject.clone()),

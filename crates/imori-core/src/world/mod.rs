@@ -3,9 +3,11 @@
 mod world;
 mod access;
 mod reports;
+mod observer;
 mod transfer;
 
 pub use access::{Access, Change};
-pub use reports::{Counter, Latency, Sent, StreamRequests};
+pub use observer::{Observer, Sent};
+pub use reports::{Counter, Latency, StreamRequests};
 pub use transfer::{StreamTransfer, TransferDirection};
 pub use world::World;

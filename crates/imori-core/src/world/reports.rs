@@ -1,7 +1,6 @@
-//! Reports of the verbs on messages: counts, latencies and publishes.
+//! Reports of the verbs on messages: counts and latencies.
 
-use crate::id::VhostId;
-use crate::message::{AddressView, DeathReason, MessageView};
+use crate::message::DeathReason;
 
 /// An event that is counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -126,19 +125,4 @@ pub enum Latency {
 impl Latency {
     /// Every latency.
     pub const ALL: [Latency; 2] = [Latency::Confirm, Latency::QueueWait];
-}
-
-/// Published messages, as reported to a trace.
-#[derive(Debug)]
-pub struct Sent<'a> {
-    /// The vhost.
-    pub vhost: VhostId,
-    /// The address they were published to.
-    pub address: &'a AddressView<'a>,
-    /// The first message; the others differ only in their bodies.
-    pub first: MessageView<'a>,
-    /// The number of messages.
-    pub messages: usize,
-    /// The number of receivers, summed over all messages.
-    pub receivers: usize,
 }

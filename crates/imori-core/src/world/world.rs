@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use super::access::Access;
-use super::reports::{Counter, Latency, Sent, StreamRequests};
+use super::observer::Observer;
+use super::reports::{Counter, Latency, StreamRequests};
 use super::transfer::StreamTransfer;
 use crate::authorize::Actor;
 use crate::confirm::{Confirm, Level};
@@ -62,14 +63,11 @@ pub trait World: Access {
     /// Reports a sampled latency. Samples are rare, so this may be somewhat costly.
     fn observe(&self, _latency: Latency, _took: Duration) {}
 
-    /// The start time of a publish if the world traces publishes, else `None`.
+    /// The observer of single messages, while something is traced.
     #[inline]
-    fn trace_from(&self) -> Option<Time> {
+    fn observer(&self) -> Option<&dyn Observer> {
         None
     }
-
-    /// Reports a publish that started at `from`. No queue or outbound half is locked.
-    fn trace(&self, _from: Time, _sent: &Sent<'_>) {}
 
     /// Lends this cell's router and the current routing table.
     fn with_router<R>(&self, f: impl FnOnce(&mut Router, &Table) -> R) -> R;

@@ -9,6 +9,7 @@ use imori_core::turn::ClientFacts;
 
 use super::broker::Broker;
 use crate::config::Spoken;
+use crate::peers::publisher_wait::PublisherWait;
 use crate::peers::sums::Sums;
 use crate::shared::TcpLink;
 use crate::turn::Inspector;
@@ -77,6 +78,11 @@ impl OpenConnection<'_> {
     /// Messages that the client published.
     pub fn published(&self) -> u64 {
         self.0.wire.client.traffic.messages()
+    }
+
+    /// What the client's next publish waits for.
+    pub fn waits_for(&self) -> Option<PublisherWait> {
+        self.0.wire.client.traffic.waits_for()
     }
 
     /// Bytes read from the client.

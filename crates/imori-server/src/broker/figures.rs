@@ -117,7 +117,7 @@ impl Broker {
 
     /// Spans that were not sent, because the collector was slower than the publishers.
     pub fn lost_spans(&self) -> u64 {
-        self.shared().traces.lost()
+        self.shared().observation.spans.lost()
     }
 
     /// The latest stalls, oldest first.

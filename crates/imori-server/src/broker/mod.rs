@@ -6,6 +6,7 @@
 
 mod changes;
 mod on_cell;
+mod observation;
 mod figures;
 mod store_figures;
 mod usage;
@@ -23,5 +24,9 @@ pub use store_figures::{CommitFigures, JournalFigures, StoreFacts};
 pub use usage::Usage;
 
 pub use crate::cell_state::histogram::{BOUNDS_US as LATENCY_BOUNDS_US, Times};
+pub use crate::peers::publisher_wait::PublisherWait;
 pub use crate::peers::sums::{KINDS, Sums, SumsByKind, kind};
 pub use crate::store::{COMMIT_BOUNDS_US, Counts as CommitCounts};
+pub use crate::traces::{
+    CallFigures, MessageTrace, ServiceFigures, TraceFilter, TraceStep, TracedClient, TracedMessage,
+};

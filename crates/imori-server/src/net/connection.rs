@@ -282,6 +282,7 @@ impl Served {
         let poll = task.poll(cell, &mut SocketTurn { id, socket: &mut self.socket, cell, cx });
         let bytes = mem::take(&mut self.socket.bytes_read);
         self.traffic.count(cell.published() - published, bytes, cell.now());
+        self.traffic.note_wait(task.waits_for());
         if mem::take(&mut self.socket.has_logged_in) {
             let facts = task.client();
             cell.shared.with_link(id, |link| link.wire.client.facts = facts);

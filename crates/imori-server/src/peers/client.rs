@@ -2,13 +2,14 @@
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 
 use imori_core::id::VhostId;
 use imori_core::time::Time;
 use imori_core::turn::ClientFacts;
 
 use crate::config::Spoken;
+use crate::peers::publisher_wait::PublisherWait;
 
 /// The client of a connection.
 #[derive(Debug)]
@@ -50,6 +51,8 @@ pub(crate) struct Traffic {
     messages: AtomicU64,
     bytes: AtomicU64,
     read_at: AtomicU64,
+    /// A [`PublisherWait`], or 0.
+    waits_for: AtomicU8,
 }
 
 impl Traffic {
@@ -60,6 +63,17 @@ impl Traffic {
         if bytes > 0 {
             self.read_at.store(now.0, Ordering::Relaxed);
         }
+    }
+
+    /// Notes what the client's next publish waits for.
+    pub(crate) fn note_wait(&self, wait: Option<PublisherWait>) {
+        self.waits_for.store(wait.map_or(0, |wait| wait as u8), Ordering::Relaxed);
+    }
+
+    /// What the client's next publish waits for.
+    pub(crate) fn waits_for(&self) -> Option<PublisherWait> {
+        let wait = self.waits_for.load(Ordering::Relaxed);
+        PublisherWait::ALL.into_iter().find(|known| *known as u8 == wait)
     }
 
     /// Messages published by the client.

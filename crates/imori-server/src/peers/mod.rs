@@ -3,6 +3,7 @@
 
 pub(crate) mod sums;
 pub(crate) mod client;
+pub(crate) mod publisher_wait;
 pub(crate) mod admission;
 pub(crate) mod log_limit;
 pub(crate) mod stranger;

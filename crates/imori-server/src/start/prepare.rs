@@ -41,7 +41,7 @@ use crate::start::start_error::StartError;
 use crate::store::rate_limited_log::RateLimitedLog;
 use crate::store::{self, OpenedStore, Opening};
 use crate::tls::{Handshakers, TlsAcceptor};
-use crate::traces::Traces;
+use crate::traces::{Observation, Traces};
 use crate::turn::Memory;
 use crate::websocket::UpgradePolicy;
 
@@ -133,8 +133,10 @@ pub(crate) fn prepare(config: &Config, cells: usize, begun: Begun) -> Result<Pre
         stream_requests: StreamRequestCounts::default(),
         verifiers: Verifiers::new(authenticator.unwrap_or_else(|| Arc::clone(&access) as _)),
         handshakers: Handshakers::new(),
-        traces: Traces::start(&config.traces, config.nats.server_name.to_string())
-            .map_err(|error| StartError::Traces(error.to_string()))?,
+        observation: Observation::new(
+            Traces::start(&config.traces, config.nats.server_name.to_string())
+                .map_err(|error| StartError::Traces(error.to_string()))?,
+        ),
         logins: LoginCounts::default(),
         access,
         memory,

@@ -30,22 +30,24 @@ impl Span {
         (from, until): (Time, Time),
         vhost: String,
         sent: &Sent<'_>,
+        receivers: usize,
     ) -> Span {
         Span {
             context,
             id,
             from,
             until,
-            exchange: shortened(sent.address.exchange()),
-            subject: shortened(sent.address.subject()),
+            exchange: shortened(sent.exchange),
+            subject: shortened(sent.subject),
             vhost,
             messages: sent.messages,
             body_bytes: sent.first.body.len(),
-            receivers: sent.receivers,
+            receivers,
         }
     }
 }
 
-fn shortened(name: &[u8]) -> String {
+/// A name as text, truncated to [`TRACE_NAME_BYTES_MAX`].
+pub(super) fn shortened(name: &[u8]) -> String {
     String::from_utf8_lossy(name.get(..TRACE_NAME_BYTES_MAX).unwrap_or(name)).into_owned()
 }

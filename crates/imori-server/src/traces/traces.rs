@@ -71,11 +71,12 @@ impl Traces {
         vhost: impl FnOnce() -> String,
         random: impl FnOnce() -> [u8; 16],
         sent: &Sent<'_>,
+        receivers: usize,
     ) {
         let Some((spans, context)) = self.spans.as_ref().zip(context(&sent.first)) else { return };
         let random = random();
         let Some((id, _)) = random.split_first_chunk::<8>() else { return };
-        if spans.try_send(Span::of(context, *id, times, vhost(), sent)).is_err() {
+        if spans.try_send(Span::of(context, *id, times, vhost(), sent, receivers)).is_err() {
             self.lost.fetch_add(1, Ordering::Relaxed);
         }
     }

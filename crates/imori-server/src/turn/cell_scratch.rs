@@ -127,6 +127,11 @@ impl CellScratch {
         self.turn_of.get() == Some(id)
     }
 
+    /// The connection whose turn is the current one, or was the last one.
+    pub fn turn_of(&self) -> Option<ConnectionId> {
+        self.turn_of.get()
+    }
+
     /// Notes when the connection of the current turn may publish again.
     pub fn note_rate_wait(&self, until: Time) {
         self.rate_wait.set(Some(until));

@@ -18,6 +18,7 @@ use super::host::{Host, Transport};
 use super::input::{Input, Read};
 use super::signal::{Signal, Signals};
 use crate::limits::{LINGER_MAX, LONG_FRAME_STALL_MAX, SETTLE_AGAIN, THROTTLE_MAX};
+use crate::peers::publisher_wait::PublisherWait;
 use crate::protocol::Protocol;
 
 /// A connection, from its cell's point of view.
@@ -135,6 +136,25 @@ impl<P: Inbound<Scratch: Lent>> Task<P> {
     /// The facts that the client stated about its program.
     pub fn client(&self) -> ClientFacts {
         self.protocol.client()
+    }
+
+    /// What the client's next publish waits for.
+    pub fn waits_for(&self) -> Option<PublisherWait> {
+        match self.state {
+            State::Throttled(_) => Some(PublisherWait::Reader),
+            State::Open | State::Working | State::Parked => {
+                let parking = self.parking();
+                if parking.waits_for_alarm() {
+                    return Some(PublisherWait::Alarm);
+                }
+                if parking.waits_for_queue() {
+                    return Some(PublisherWait::Queue);
+                }
+                let waits_for_rate = self.rate_wait.is_some();
+                waits_for_rate.then_some(PublisherWait::Rate)
+            }
+            State::Verifying | State::Draining(_) | State::Lingering(_) => None,
+        }
     }
 
     /// Runs a turn; ready once the transport is no longer needed. Then call [`Task::end`].

@@ -1,0 +1,27 @@
+//! Observation of messages for operators: a trace, and measured calls.
+
+use super::broker::Broker;
+use crate::traces::{CallFigures, MessageTrace, TraceFilter};
+
+impl Broker {
+    /// Starts the trace of messages, in the place of an earlier one, for a user.
+    pub fn start_trace(&self, filter: TraceFilter, user: String) {
+        self.shared().observation.start_trace(filter, user, self.now());
+    }
+
+    /// The latest trace, whether it still runs or not.
+    pub fn latest_trace(&self) -> Option<MessageTrace> {
+        self.shared().observation.latest_trace(self.now())
+    }
+
+    /// Ends the trace and forgets what it followed; returns whether there was one.
+    pub fn end_trace(&self) -> bool {
+        self.shared().observation.end_trace(self.now())
+    }
+
+    /// The calls since the measurement began. It goes on for a quarter of a minute after each look, and begins with the
+    /// first one.
+    pub fn measure_calls(&self) -> CallFigures {
+        self.shared().observation.measure_calls(self.now())
+    }
+}
