@@ -35,6 +35,8 @@ const PAGES: Readonly<Record<string, PageEntry>> = {
   exchange: { section: "exchanges", load: () => import("./pages/exchange.tsx").then((page) => page.ExchangePage) },
   connections: { section: "connections", load: () => import("./pages/connections.tsx").then((page) => page.ConnectionsPage) },
   connection: { section: "connections", load: () => import("./pages/connection.tsx").then((page) => page.ConnectionPage) },
+  rpc: { section: "calls", load: () => import("./pages/traffic/calls.tsx").then((page) => page.CallsPage) },
+  trace: { section: "trace", load: () => import("./pages/traffic/trace.tsx").then((page) => page.TracePage) },
   users: { section: "users", load: () => import("./pages/users.tsx").then((page) => page.UsersPage) },
   policies: { section: "policies", load: () => import("./pages/policies.tsx").then((page) => page.PoliciesPage) },
   configuration: { section: "configuration", load: () => import("./pages/configuration.tsx").then((page) => page.ConfigurationPage) },
@@ -47,6 +49,8 @@ const NAVIGATION = [
   ["streams", "streams"],
   ["exchanges", "exchanges"],
   ["connections", "connections"],
+  ["rpc", "calls"],
+  ["trace", "trace"],
   ["users", "users"],
   ["policies", "policies"],
   ["configuration", "configuration"],
@@ -54,7 +58,7 @@ const NAVIGATION = [
 ] as const;
 
 /** Pages that only administrators may read. */
-const ADMINISTRATION: ReadonlySet<string> = new Set(["users"]);
+const ADMINISTRATION: ReadonlySet<string> = new Set(["users", "trace"]);
 
 type Props = { user: Whoami; onLanguage: (language: Language) => void; onSignedOut: (hasEnded: boolean) => void };
 

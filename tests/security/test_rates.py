@@ -98,6 +98,12 @@ def publish(channel: BlockingChannel, count: int, body: bytes = b"x") -> None:
     channel.connection.process_data_events(0)
 
 
+def held_up(imori: Imori) -> list[str | None]:
+    """Returns what the publishes of each connection wait for."""
+    listed = ask(imori, "/v1/connections").json()["items"]
+    return [connection["waits_for"] for connection in listed]
+
+
 @pytest.mark.parametrize("what", ["user-limits/joe", "vhost-limits/blue"])
 def test_a_rate_holds_a_publisher_up_from_now_on_and_its_end_lets_it_go(
     imori: Imori, what: str
@@ -109,9 +115,11 @@ def test_a_rate_holds_a_publisher_up_from_now_on_and_its_end_lets_it_go(
         publish(channel, COUNT)
         wait_for(lambda: waiting(imori) > 1)
         assert waiting(imori) < COUNT, "one a second"
+        assert held_up(imori) == ["rate"]
         assert "imori_publishers_rate_limited_total 0\n" not in ask(imori, "/metrics").body
         limit(imori, f"{what}/max-publish-rate", -1)
         wait_for(lambda: waiting(imori) == COUNT + 1)
+        wait_for(lambda: held_up(imori) == [None])
 
 
 def test_a_rate_of_bytes(imori: Imori) -> None:

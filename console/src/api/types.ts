@@ -5,6 +5,7 @@ import type { components } from "./schema.d.ts";
 type Schemas = components["schemas"];
 
 export type Binding = Schemas["ListedBinding"];
+export type Calls = Schemas["Calls"];
 export type Configuration = Schemas["Configuration"];
 export type Connection = Schemas["Connection"];
 export type Consumer = Schemas["Consumer"];
@@ -22,6 +23,7 @@ export type Session = Schemas["Session"];
 export type Stall = Schemas["Stall"];
 export type Stream = Schemas["Stream"];
 export type StreamMessage = Schemas["StreamMessage"];
+export type Trace = Schemas["Trace"];
 export type User = Schemas["User"];
 export type Vhost = Schemas["Vhost"];
 export type Whoami = Schemas["Whoami"];

@@ -17,6 +17,7 @@ import { Page, Section } from "../parts/page.tsx";
 import { Table, type Column } from "../parts/table.tsx";
 import { Values } from "../parts/values.tsx";
 import { addressOf, navigate } from "../route.ts";
+import type { Words } from "../words/en.ts";
 
 const INTERVAL_MS = 2_000;
 const LISTS_INTERVAL_MS = 5_000;
@@ -77,6 +78,13 @@ export function ConnectionPage({ query }: { query: URLSearchParams }) {
   );
 }
 
+/** The state, and what the client's next publish waits for. */
+function stateText(connection: Connection, words: Words): string {
+  const state = words.connections.states[connection.state] ?? connection.state;
+  if (connection.waits_for == null) return state;
+  return words.connection.waitsFor(words.connection.waits[connection.waits_for] ?? connection.waits_for);
+}
+
 function ConnectionFacts({ connection }: { connection: Connection }) {
   const { words, format } = useLocale();
   const feed = useFeed();
@@ -85,7 +93,7 @@ function ConnectionFacts({ connection }: { connection: Connection }) {
     [words.connections.user, <Name text={connection.user} />],
     [words.connections.vhost, <Name text={connection.vhost ?? ""} />],
     [words.connections.protocol, <Name text={connection.protocol} />],
-    [words.connections.state, words.connections.states[connection.state] ?? connection.state],
+    [words.connections.state, stateText(connection, words)],
     [words.connections.peer, <Name text={connection.peer} />],
     [w.local, <Name text={connection.local} />],
     [w.connectedAt, `${format.dateTime(connection.connected_at)} (${format.ago(connection.connected_at, feed.now())})`],

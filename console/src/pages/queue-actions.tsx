@@ -9,6 +9,7 @@ import { useLocale } from "../locale.ts";
 import { Dialog } from "../parts/dialog.tsx";
 import { FailureNote } from "../parts/failure.tsx";
 import { Field } from "../parts/field.tsx";
+import { Link } from "../parts/link.tsx";
 import { addressOf, navigate } from "../route.ts";
 import { PublishDialog } from "./publish-dialog.tsx";
 
@@ -42,6 +43,9 @@ export function QueueActions({ queue, onDone }: { queue: Queue; onDone: (notice:
           {label}
         </button>
       ))}
+      <Link class="button" to={addressOf("trace", { vhost: queue.vhost, queue: queue.name })}>
+        {words.queue.trace}
+      </Link>
       {open === "publish" && <PublishDialog vhost={queue.vhost} queue={queue.name} onDone={onDone} onClose={close} />}
       {open === "move" && <MoveDialog {...props} />}
       {open === "retry" && <RetryDialog {...props} />}

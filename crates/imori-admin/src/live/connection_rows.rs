@@ -36,7 +36,7 @@ struct Shown {
     in_rate: f64,
     out_rate: f64,
     unsettled: usize,
-    is_slow: bool,
+    state: Option<&'static str>,
 }
 
 impl PartialEq for ConnectionNumbers {
@@ -55,7 +55,7 @@ pub(super) struct ConnectionReading {
     pub(super) sessions: usize,
     pub(super) readers: usize,
     unsettled: usize,
-    is_slow: bool,
+    state: Option<&'static str>,
 }
 
 /// The part of a connection's row that never changes once the client is in a vhost.
@@ -82,7 +82,7 @@ impl ConnectionReading {
             sessions: outbound.open_sessions().count(),
             readers: outbound.readers_len(),
             unsettled: outbound.unsettled_len(),
-            is_slow: !outbound.has_room(),
+            state: state(connection.waits_for().is_some(), outbound.has_room()),
         })
     }
 
@@ -97,7 +97,7 @@ impl ConnectionReading {
                 in_rate: shown_rate(self.published, before.map(|before| before.published), time),
                 out_rate: shown_rate(self.delivered, before.map(|before| before.delivered), time),
                 unsettled: self.unsettled,
-                is_slow: self.is_slow,
+                state: self.state,
             },
         }
     }
@@ -135,10 +135,19 @@ impl Names {
     }
 }
 
+/// The state that a row shows: its client's publishes wait, or it reads too slowly.
+fn state(waits: bool, has_room: bool) -> Option<&'static str> {
+    match (waits, has_room) {
+        (true, _) => Some("throttled"),
+        (false, false) => Some("slow"),
+        (false, true) => None,
+    }
+}
+
 /// Writes the rest of a row.
 fn write(numbers: &ConnectionNumbers, text: &mut String) {
-    let Shown { sessions, readers, in_rate, out_rate, unsettled, is_slow } = numbers.shown;
-    let state = if is_slow { "\"slow\"" } else { "null" };
+    let Shown { sessions, readers, in_rate, out_rate, unsettled, state } = numbers.shown;
+    let state = json!(state);
     let since = numbers.since;
     // Writing to a string cannot fail.
     let _ = write!(text, "{sessions},{readers},{in_rate},{out_rate},{unsettled},{state},{since}]");
@@ -160,7 +169,7 @@ mod tests {
             sessions: 1,
             readers: 2,
             unsettled: 3,
-            is_slow: true,
+            state: Some("slow"),
         };
         let names = Names {
             name: String::from("127.0.0.1:1 -> 127.0.0.1:2"),

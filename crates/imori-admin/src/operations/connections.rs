@@ -6,7 +6,7 @@ use imori_core::authorize::{Action, Identity, Object, authorize};
 use imori_core::id::{ConnectionId, VhostId};
 use imori_core::time::Time;
 use imori_core::turn::ClientFacts;
-use imori_server::broker::{Broker, OpenConnection};
+use imori_server::broker::{Broker, OpenConnection, PublisherWait};
 use serde_json::{Map, Value, json};
 use tracing::info;
 
@@ -43,6 +43,8 @@ pub(crate) struct ConnectionFacts {
     pub(crate) local: SocketAddr,
     pub(crate) since: Time,
     pub(crate) state: ConnectionState,
+    /// What its client's next publish waits for.
+    pub(crate) waits_for: Option<PublisherWait>,
     pub(crate) sessions: usize,
     pub(crate) received_bytes: u64,
     pub(crate) sent_bytes: u64,
@@ -65,6 +67,7 @@ impl ConnectionFacts {
                     (false, true) => ConnectionState::Starting,
                     (false, false) => ConnectionState::Running,
                 },
+                waits_for: connection.waits_for(),
                 sessions: outbound.open_sessions().count(),
                 received_bytes: connection.received_bytes(),
                 sent_bytes: outbound.appended(),
@@ -88,7 +91,12 @@ pub(crate) fn connection_ids(broker: &Broker, identity: &Identity) -> Vec<Connec
 
 /// The name of a connection: its source and local address.
 pub(crate) fn name(connection: &OpenConnection<'_>) -> String {
-    format!("{} -> {}", plain(connection.source()), plain(connection.local()))
+    name_of(connection.source(), connection.local())
+}
+
+/// The name of a connection from this source to this local address.
+pub(crate) fn name_of(source: SocketAddr, local: SocketAddr) -> String {
+    format!("{} -> {}", plain(source), plain(local))
 }
 
 /// Turns an IPv4-mapped IPv6 address into the IPv4 address.

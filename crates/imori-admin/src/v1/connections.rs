@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 
 use imori_core::id::ConnectionId;
-use imori_server::broker::Broker;
+use imori_server::broker::{Broker, PublisherWait};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use utoipa::{IntoParams, ToSchema};
@@ -36,6 +36,9 @@ pub(super) struct Connection {
     vhost: Option<String>,
     /// `starting`, `running` or `closing`.
     state: &'static str,
+    /// What the client's next publish waits for: a slow `reader`, an `alarm` of memory or disk, a `queue` that has to
+    /// become shorter, or the publish `rate` of its user or vhost.
+    waits_for: Option<&'static str>,
     /// The client's address.
     #[schema(value_type = String)]
     peer: SocketAddr,
@@ -72,6 +75,7 @@ impl Connection {
             user: facts.client.user,
             vhost: facts.client.vhost.map(|vhost| broker.vhost_name(vhost)),
             state: facts.state.word(),
+            waits_for: facts.waits_for.map(PublisherWait::word),
             peer: facts.source,
             local: facts.local,
             connected_at: since_epoch(facts.since),

@@ -9,6 +9,7 @@ mod routes;
 mod document;
 mod events;
 mod overview;
+mod observation;
 mod config;
 mod definitions;
 mod users;

@@ -85,6 +85,14 @@ fn show(admin: &Admin, named: &Named) -> anyhow::Result<()> {
         0 => String::from("nothing"),
         unsent => format!("{}: the client reads more slowly than it is sent to", bytes(unsent)),
     };
+    let waits_for = match shown["waits_for"].as_str() {
+        None => String::from("nothing"),
+        Some("reader") => String::from("a slow reader"),
+        Some("alarm") => String::from("the end of an alarm of memory or disk"),
+        Some("queue") => String::from("a queue to become shorter"),
+        Some("rate") => String::from("the publish rate of its user or vhost"),
+        Some(other) => other.to_owned(),
+    };
     print_aligned(&[
         ("name", text(&shown["name"])),
         ("client", text(&shown["client_name"])),
@@ -92,6 +100,7 @@ fn show(admin: &Admin, named: &Named) -> anyhow::Result<()> {
         ("user", text(&shown["user"])),
         ("vhost", text(&shown["vhost"])),
         ("state", text(&shown["state"])),
+        ("its publishes wait for", waits_for),
         ("open for", duration(open_for)),
         ("heart-beat", heartbeat.unwrap_or_else(|| String::from("-"))),
         ("sessions", count(number("sessions"))),
