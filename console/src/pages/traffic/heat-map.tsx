@@ -5,6 +5,8 @@ import { rowsInUse, type Column } from "./call-history.ts";
 
 const CELL_WIDTH = 10;
 const CELL_HEIGHT = 12;
+/** The height of a row on the page, as the style sheet has it for the labels. */
+const ROW_REM = 1.3;
 /** The faintest cell that is not empty; a single call has to be seen. */
 const OPACITY_MIN = 0.18;
 
@@ -34,7 +36,7 @@ export function HeatMap({ title, bounds, columns, columnsMax }: Props) {
             <span key={row}>{label(row)}</span>
           ))}
         </div>
-        <svg viewBox={`0 0 ${columnsMax * CELL_WIDTH} ${shown.length * CELL_HEIGHT}`} preserveAspectRatio="none" aria-hidden="true" focusable="false">
+        <svg style={{ height: `${shown.length * ROW_REM}rem` }} viewBox={`0 0 ${columnsMax * CELL_WIDTH} ${shown.length * CELL_HEIGHT}`} preserveAspectRatio="none" aria-hidden="true" focusable="false">
           {columns.map((column, index) =>
             shown.map((row, line) => {
               const count = column.counts[row] ?? 0;

@@ -147,11 +147,11 @@ impl<P: Inbound<Scratch: Lent>> Task<P> {
                 if parking.waits_for_alarm() {
                     return Some(PublisherWait::Alarm);
                 }
-                if parking.waits_for_queue() {
-                    return Some(PublisherWait::Queue);
+                // Frames that wait for a rate are parked as those that wait for a queue.
+                if self.rate_wait.is_some() {
+                    return Some(PublisherWait::Rate);
                 }
-                let waits_for_rate = self.rate_wait.is_some();
-                waits_for_rate.then_some(PublisherWait::Rate)
+                parking.waits_for_queue().then_some(PublisherWait::Queue)
             }
             State::Verifying | State::Draining(_) | State::Lingering(_) => None,
         }
