@@ -93,7 +93,7 @@ export function world({ isSignedIn = true, seed = async () => undefined } = {}) 
     here.page = await here.context.newPage();
     here.page.on("pageerror", (error) => faults.push(error.message));
     here.page.on("console", (message) => {
-      if (message.type() === "error" && !/status of (?:401|403|404|409)|ERR_FAILED/.test(message.text())) faults.push(message.text());
+      if (message.type() === "error" && !/status of (?:400|401|403|404|409)|ERR_FAILED/.test(message.text())) faults.push(message.text());
     });
     if (isSignedIn) await signIn(here.context);
   });

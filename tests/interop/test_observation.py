@@ -7,7 +7,7 @@ from typing import Any
 import pika
 import pytest
 
-from harness.admin import ask
+from harness.admin import ask, segment
 from harness.broker import broker_of
 from harness.crossing import World, publish, send
 from harness.deadline import wait_for
@@ -90,7 +90,7 @@ def test_a_message_is_followed_from_stomp_through_a_queue_to_amqp(
     assert message["steps"][1]["receivers"] == 1
     reader = message["steps"][2]["connection"]
     assert reader["protocol"].startswith("AMQP")
-    assert ask(imori, f"/v1/connections/{reader['connection'].replace(' ', '%20')}").status == 200
+    assert ask(imori, f"/v1/connections/{segment(reader['connection'])}").status == 200
     times = [step["after_us"] for step in message["steps"]]
     assert times == sorted(times)
 

@@ -1,9 +1,9 @@
 //! Calls: requests with an address for replies, and their replies, measured while an operator looks at them.
 //!
 //! A request is a publish with a reply address that is routed to a queue or a subscription. Its reply is the next
-//! publish to that address with the same correlation id.
+//! publish to that address with the same correlation id, or without one, as responders of NATS answer.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::time::Duration;
 
 use imori_core::id::{ConnectionId, VhostId};
@@ -15,13 +15,12 @@ use super::span::shortened;
 use crate::cell_state::histogram::BOUNDS_US;
 use crate::limits::{CALL_PATIENCE, CALL_SERVICES_MAX, CALLS_IN_FLIGHT_MAX, RESPONDERS_MAX};
 
-/// What identifies the reply to a request.
+/// An address in a vhost.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-struct ReplyKey {
+struct AddressKey {
     vhost: VhostId,
     exchange: Box<[u8]>,
     subject: Box<[u8]>,
-    correlation_id: Box<[u8]>,
 }
 
 /// A service: an address to which requests are published.
@@ -53,20 +52,35 @@ pub struct ServiceFigures {
     pub responders: Vec<ConnectionId>,
 }
 
+/// A request that waits for its reply.
 #[derive(Debug)]
 struct Request {
     service: usize,
+    correlation_id: Box<[u8]>,
     at: Time,
+    /// Its number among all requests.
+    number: u64,
 }
 
 /// The calls since the measurement began.
 #[derive(Debug, Default)]
 pub(super) struct Calls {
     services: Vec<ServiceFigures>,
-    by_address: HashMap<(VhostId, Box<[u8]>, Box<[u8]>), usize>,
-    in_flight: HashMap<ReplyKey, Request>,
+    by_address: HashMap<AddressKey, usize>,
+    /// Requests by the address for their reply, oldest first.
+    in_flight: HashMap<AddressKey, VecDeque<Request>>,
+    in_flight_len: usize,
+    /// Requests so far.
+    numbered: u64,
     /// Requests that were not followed because too many were in flight.
     not_followed: u64,
+}
+
+/// A request that was just published.
+#[derive(Debug)]
+pub(super) struct RequestKey {
+    reply_address: AddressKey,
+    number: u64,
 }
 
 impl Calls {
@@ -79,33 +93,49 @@ impl Calls {
         reply_address: Option<AddressParts<'_>>,
         publisher: Option<ConnectionId>,
     ) -> Option<RequestKey> {
-        let correlation_id = sent.first.property(Property::CorrelationId).unwrap_or_default();
-        let key = |exchange: &[u8], subject: &[u8]| ReplyKey {
+        let key = |exchange: &[u8], subject: &[u8]| AddressKey {
             vhost: sent.vhost,
             exchange: exchange.into(),
             subject: subject.into(),
-            correlation_id: correlation_id.into(),
         };
-        if let Some(request) = self.in_flight.remove(&key(sent.exchange, sent.subject)) {
+        let correlation_id = sent.first.property(Property::CorrelationId).unwrap_or_default();
+        let address = key(sent.exchange, sent.subject);
+        let is_answered =
+            |request: &Request| correlation_id.is_empty() || *request.correlation_id == *correlation_id;
+        if let Some(request) = self.take(&address, is_answered) {
             self.reply(now, &request, publisher);
         }
         let (exchange, subject) = reply_address?;
-        let service = self.service(sent)?;
-        let key = key(&exchange, &subject);
-        if self.in_flight.len() >= CALLS_IN_FLIGHT_MAX {
+        let service = self.service(sent, address)?;
+        if self.in_flight_len >= CALLS_IN_FLIGHT_MAX {
             self.not_followed += 1;
             return None;
         }
-        let figures = self.services.get_mut(service)?;
-        figures.requests += 1;
-        self.in_flight.insert(key.clone(), Request { service, at: now });
-        Some(RequestKey(key))
+        self.services.get_mut(service)?.requests += 1;
+        self.numbered += 1;
+        let (reply_address, number) = (key(&exchange, &subject), self.numbered);
+        let request = Request { service, correlation_id: correlation_id.into(), at: now, number };
+        self.in_flight.entry(reply_address.clone()).or_default().push_back(request);
+        self.in_flight_len += 1;
+        Some(RequestKey { reply_address, number })
+    }
+
+    /// Takes the oldest request that waits for a reply at this address and is meant.
+    fn take(&mut self, address: &AddressKey, is_meant: impl Fn(&Request) -> bool) -> Option<Request> {
+        let waiting = self.in_flight.get_mut(address)?;
+        let request = waiting.remove(waiting.iter().position(is_meant)?)?;
+        if waiting.is_empty() {
+            self.in_flight.remove(address);
+        }
+        self.in_flight_len -= 1;
+        Some(request)
     }
 
     /// The request was routed; without a receiver it waits for no reply.
     pub(super) fn routed(&mut self, request: &RequestKey, receivers: usize) {
         if receivers == 0
-            && let Some(Request { service, .. }) = self.in_flight.remove(&request.0)
+            && let Some(Request { service, .. }) =
+                self.take(&request.reply_address, |one| one.number == request.number)
             && let Some(figures) = self.services.get_mut(service)
         {
             figures.unroutable += 1;
@@ -114,7 +144,8 @@ impl Calls {
 
     /// The request is a publish to a stream, whose reply is the stream's acknowledgement.
     pub(super) fn withdraw(&mut self, request: &RequestKey) {
-        if let Some(Request { service, .. }) = self.in_flight.remove(&request.0)
+        if let Some(Request { service, .. }) =
+            self.take(&request.reply_address, |one| one.number == request.number)
             && let Some(figures) = self.services.get_mut(service)
         {
             figures.requests -= 1;
@@ -139,8 +170,7 @@ impl Calls {
     }
 
     /// The index of the service that a request is for; `None` if there are too many services.
-    fn service(&mut self, sent: &Sent<'_>) -> Option<usize> {
-        let address = (sent.vhost, sent.exchange.into(), sent.subject.into());
+    fn service(&mut self, sent: &Sent<'_>, address: AddressKey) -> Option<usize> {
         if let Some(index) = self.by_address.get(&address) {
             return Some(*index);
         }
@@ -169,30 +199,32 @@ impl Calls {
 
     /// The services, and the number of requests that were not followed.
     pub(super) fn figures(&mut self, now: Time) -> (Vec<ServiceFigures>, u64) {
-        let Calls { services, in_flight, .. } = self;
+        let Calls { services, in_flight, in_flight_len, .. } = self;
         for service in services.iter_mut() {
             (service.in_flight, service.oldest) = (0, None);
         }
-        in_flight.retain(|_, request| {
-            let Some(service) = services.get_mut(request.service) else { return false };
-            let is_in_time = now.since(request.at) < CALL_PATIENCE;
-            match is_in_time {
-                true => {
-                    service.in_flight += 1;
-                    service.oldest = Some(service.oldest.map_or(request.at, |oldest| oldest.min(request.at)));
+        *in_flight_len = 0;
+        in_flight.retain(|_, waiting| {
+            waiting.retain(|request| {
+                let Some(service) = services.get_mut(request.service) else { return false };
+                let is_in_time = now.since(request.at) < CALL_PATIENCE;
+                match is_in_time {
+                    true => {
+                        service.in_flight += 1;
+                        let oldest = service.oldest.map_or(request.at, |oldest| oldest.min(request.at));
+                        service.oldest = Some(oldest);
+                    }
+                    false => service.timed_out += 1,
                 }
-                false => service.timed_out += 1,
-            }
-            is_in_time
+                is_in_time
+            });
+            *in_flight_len += waiting.len();
+            !waiting.is_empty()
         });
         let shown = services.iter().filter(|service| service.requests > 0);
         (shown.cloned().collect(), self.not_followed)
     }
 }
-
-/// A request that was just published.
-#[derive(Debug)]
-pub(super) struct RequestKey(ReplyKey);
 
 #[cfg(test)]
 mod tests {
