@@ -226,7 +226,8 @@ impl Axis {
     /// The least round difference that is at least this, in the unit that suits the greatest value.
     fn step(&self, at_least: f64, greatest: f64) -> f64 {
         match self.unit {
-            Unit::Elapsed if at_least <= 1.0 => 1.0,
+            // Only a run of a few seconds has labels within a second.
+            Unit::Elapsed if at_least <= 1.0 && greatest > 5.0 => 1.0,
             Unit::Elapsed if at_least > 5.0 && at_least <= 43_200.0 => {
                 let round = [
                     10.0, 15.0, 20.0, 30.0, 60.0, 120.0, 300.0, 600.0, 900.0, 1_800.0, 3_600.0, 7_200.0,

@@ -47,7 +47,13 @@ impl Buckets {
     /// Divides the rows of a run of `measured` seconds into at most `most` buckets.
     pub(crate) fn of(rows: &[Second], measured: f64, most: u32) -> Buckets {
         let last = rows.iter().map(|row| row.t).max().unwrap_or(0);
-        let width = last / most.max(1) + 1;
+        Buckets::of_width(rows, measured, last / most.max(1) + 1)
+    }
+
+    /// Divides the rows of a run of `measured` seconds into buckets of `width` seconds.
+    pub(crate) fn of_width(rows: &[Second], measured: f64, width: u32) -> Buckets {
+        let last = rows.iter().map(|row| row.t).max().unwrap_or(0);
+        let width = width.max(1);
         let mut list: Vec<Bucket> = Vec::new();
         let mut sorted: Vec<&Second> = rows.iter().collect();
         sorted.sort_by_key(|row| row.t);

@@ -2,7 +2,7 @@
 //! operations. Below it stalls have a lane for each verdict, so the lane shows the cause.
 
 use crate::page::axis::{Axis, Scale, Span, Tick, Unit};
-use crate::page::buckets::Buckets;
+use crate::page::columns::Columns;
 use crate::page::frame::{Frame, text_width};
 use crate::page::markup::{Markup, px};
 use crate::page::quantity::grouped;
@@ -20,7 +20,9 @@ const MARKS_MAX: usize = 500;
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Heat<'a> {
     /// The run, cut into columns.
-    pub(crate) buckets: &'a Buckets,
+    pub(crate) columns: &'a Columns,
+    /// End of the run, in seconds since measuring began.
+    pub(crate) end: f64,
     /// The unit of an operation.
     pub(crate) unit: &'a str,
     /// The stalls.
@@ -33,7 +35,7 @@ impl Heat<'_> {
     /// The drawing, `width` units wide.
     pub(crate) fn svg(&self, width: f64) -> Markup {
         let time = Axis::new("time", Scale::Linear, Unit::Elapsed);
-        let across = Span::across(&time, [0.0, self.buckets.end].into_iter());
+        let across = Span::across(&time, [0.0, self.end].into_iter());
         let latency = Axis::new("response time", Scale::Log, Unit::Micros);
         let classes = self.classes();
         let ends = classes.iter().flat_map(|class| [lower(*class), upper(*class)]);
@@ -75,10 +77,10 @@ impl Heat<'_> {
     /// The classes that hold anything.
     fn classes(&self) -> Vec<usize> {
         let mut classes: Vec<usize> = self
-            .buckets
+            .columns
             .list
             .iter()
-            .flat_map(|bucket| bucket.sum.heat.iter().enumerate())
+            .flat_map(|column| column.counts.iter().enumerate())
             .filter(|(class, count)| **count > 0 && *class <= HEAT_BOUNDS_US.len())
             .map(|(class, _)| class)
             .collect();
@@ -88,7 +90,7 @@ impl Heat<'_> {
     }
 
     fn most(&self) -> f64 {
-        let counts = self.buckets.list.iter().flat_map(|bucket| &bucket.sum.heat);
+        let counts = self.columns.list.iter().flat_map(|column| &column.counts);
         f64::from(counts.copied().max().unwrap_or(0))
     }
 
@@ -105,14 +107,14 @@ impl Heat<'_> {
         let bounds = self.bounds();
         // One path a shade: a run of an hour would be ten thousand elements otherwise.
         let mut paths = vec![String::new(); bounds.len()];
-        for bucket in &self.buckets.list {
+        for column in &self.columns.list {
             let (Some(from), Some(to)) =
-                (across.place(bucket.start), across.place(bucket.start + bucket.seconds))
+                (across.place(column.start), across.place(column.start + self.columns.width))
             else {
                 continue;
             };
             let (left, right) = (frame.x(from), frame.x(to));
-            for (class, count) in bucket.sum.heat.iter().enumerate().filter(|(_, count)| **count > 0) {
+            for (class, count) in column.counts.iter().enumerate().filter(|(_, count)| **count > 0) {
                 if class > HEAT_BOUNDS_US.len() {
                     continue;
                 }
@@ -136,10 +138,7 @@ impl Heat<'_> {
     fn draw_legend(&self, svg: &mut Markup, frame: &Frame) {
         let bounds = self.bounds();
         let shift = SHADES - bounds.len();
-        let title = match self.buckets.width {
-            1 => format!("{} a second:", self.unit),
-            width => format!("{} in {width} s:", self.unit),
-        };
+        let title = format!("{} in {}:", self.unit, self.columns.width_in_words());
         svg.element("text", &[("class", &"axis"), ("x", &"0"), ("y", &"14")], &title);
         let mut x = 10.0 + text_width(&title);
         for (shade, bound) in bounds.iter().enumerate() {
@@ -225,7 +224,7 @@ impl Heat<'_> {
         }
         for cycle in 0..MARKS_MAX {
             let at = period.phase_s + cycle as f64 * period.period_s;
-            if at > self.buckets.end {
+            if at > self.end {
                 break;
             }
             if let Some(place) = across.place(at) {
@@ -252,9 +251,14 @@ fn upper(class: usize) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::page::buckets::BUCKETS_MAX;
+    use crate::page::columns::Column;
     use crate::page::well_formed::check;
     use crate::record::series::{Second, Verdict};
+
+    fn columns(rows: &[Second]) -> Columns {
+        let list = rows.iter().map(|row| Column { start: f64::from(row.t), counts: row.heat.clone() });
+        Columns { width: 1.0, list: list.collect() }
+    }
 
     fn stall(start_s: f64, length_s: f64, verdict: Verdict) -> Stall {
         Stall {
@@ -272,10 +276,11 @@ mod tests {
     fn each_verdict_has_a_lane_with_its_letter() {
         let rows: Vec<Second> =
             (0..30).map(|t| Second { t, heat: vec![t % 3; 37], ..Second::default() }).collect();
-        let buckets = Buckets::of(&rows, 30.0, BUCKETS_MAX);
+        let columns = columns(&rows);
         let stalls = [stall(1.0, 0.5, Verdict::Disk), stall(29.9, 5.0, Verdict::Broker)];
         let period = Period { period_s: 3.0, phase_s: 1.0, confidence: 0.9, cycles: 9, suspect: None };
-        let heat = Heat { buckets: &buckets, unit: "calls", stalls: &stalls, period: Some(&period) };
+        let heat =
+            Heat { columns: &columns, end: 30.0, unit: "calls", stalls: &stalls, period: Some(&period) };
         let svg = heat.svg(1_000.0).into_text();
         check(&svg);
         for lane in ["B broker", "D disk", ">period<"] {
@@ -288,14 +293,17 @@ mod tests {
     fn odd_numbers_are_drawn_without_harm() {
         let mut rows = vec![Second { heat: vec![u32::MAX; 90], ..Second::default() }, Second::default()];
         rows[1].t = u32::MAX;
-        let buckets = Buckets::of(&rows, f64::MAX, BUCKETS_MAX);
+        let columns = columns(&rows);
         let stalls = [stall(-1e300, 1e300, Verdict::Unknown), stall(1e300, -1.0, Verdict::Client)];
         for period_s in [0.0, -1.0, 1e-300] {
             let period = Period { period_s, phase_s: -1e9, confidence: 0.0, cycles: 0, suspect: None };
-            let heat = Heat { buckets: &buckets, unit: "", stalls: &stalls, period: Some(&period) };
+            let heat =
+                Heat { columns: &columns, end: f64::MAX, unit: "", stalls: &stalls, period: Some(&period) };
             check(&heat.svg(300.0).into_text());
         }
-        let empty = Buckets::default();
-        check(&Heat { buckets: &empty, unit: "", stalls: &[], period: None }.svg(300.0).into_text());
+        let empty = Columns::default();
+        check(
+            &Heat { columns: &empty, end: 1.0, unit: "", stalls: &[], period: None }.svg(300.0).into_text(),
+        );
     }
 }

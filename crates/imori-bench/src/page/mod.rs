@@ -3,6 +3,7 @@
 pub(crate) mod figure;
 pub(crate) mod graphs;
 pub(crate) mod heat;
+pub(crate) mod columns;
 pub(crate) mod plot;
 pub(crate) mod frame;
 pub(crate) mod table;

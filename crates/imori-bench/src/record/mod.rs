@@ -2,6 +2,7 @@
 
 pub(crate) mod report;
 mod timeline;
+pub(crate) mod heat;
 pub(crate) mod series;
 pub(crate) mod machine;
 pub(crate) mod slow;

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::limits::MISSED;
+use crate::record::heat::HeatColumns;
 use crate::record::latency::Latency;
 use crate::record::ledger::Ledger;
 use crate::record::levels::Levels;
@@ -207,6 +208,9 @@ pub struct Report {
     /// One row per second.
     #[serde(default)]
     pub rows: Vec<Second>,
+    /// Columns of the heat map, if they are narrower than a second; otherwise the rows have them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub heat: Option<HeatColumns>,
     /// Intervals in which operations that were due did not finish.
     #[serde(default)]
     pub stalls: Option<Stalls>,

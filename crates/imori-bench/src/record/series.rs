@@ -47,6 +47,11 @@ pub const HEAT_BOUNDS_US: [f64; 36] = [
     6.3e6, 1e7,
 ];
 
+/// Index of the class of a response time in nanoseconds.
+pub(crate) fn heat_class(nanos: u64) -> usize {
+    HEAT_BOUNDS_US.partition_point(|bound| bound * 1_000.0 < nanos as f64)
+}
+
 /// Resources used by the broker's processes in one second.
 #[derive(Debug, Default, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default)]

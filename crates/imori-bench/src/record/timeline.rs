@@ -1,10 +1,11 @@
 //! The counts of one thread while it measures: per second, and in total.
 //!
-//! Every operation is recorded here, so recording costs only one histogram entry and two
-//! comparisons. A second's row of the report is made once the second is over.
+//! Every operation is recorded here, so recording costs only one histogram entry, one
+//! count of the heat map and a few comparisons. A second's row of the report is made once the second is over.
 
+use crate::record::heat::{HeatColumns, HeatRecorder};
 use crate::record::latency::{LatencyKind, Recorder};
-use crate::record::series::{HEAT_BOUNDS_US, Second};
+use crate::record::series::{HEAT_BOUNDS_US, Second, heat_class};
 use crate::record::slow::SlowStretches;
 
 /// Nanoseconds of a second.
@@ -46,6 +47,7 @@ pub(crate) struct Timeline {
     total: Recorder,
     service: Recorder,
     confirms: Recorder,
+    heat: HeatRecorder,
     reconnects: u64,
     /// Intervals in which operations were slow.
     pub(crate) slow: SlowStretches,
@@ -64,6 +66,7 @@ impl Timeline {
             total: Recorder::new(),
             service: Recorder::new(),
             confirms: Recorder::new(),
+            heat: HeatRecorder::new(0),
             reconnects: 0,
             slow: SlowStretches::default(),
         }
@@ -83,6 +86,7 @@ impl Timeline {
             begin,
             current_begin: begin,
             current_end: begin.saturating_add(SECOND),
+            heat: HeatRecorder::new(begin),
             // Kept from before, because a broken connection leaves the outcome of messages unknown.
             reconnects: self.reconnects,
             ..Timeline::new()
@@ -157,6 +161,7 @@ impl Timeline {
             self.roll(now);
         }
         self.responses.record(took);
+        self.heat.note(took, now);
         if let Some(lag) = lag {
             self.service.record(took.saturating_sub(lag));
         }
@@ -187,6 +192,7 @@ impl Timeline {
         self.total.add(&other.total);
         self.service.add(&other.service);
         self.confirms.add(&other.confirms);
+        self.heat.add(&other.heat);
         self.slow.add(&other.slow);
         self.reconnects += other.reconnects;
     }
@@ -236,6 +242,11 @@ impl Timeline {
         rows.collect()
     }
 
+    /// The columns of the heat map, if they are narrower than a second in a run of this length.
+    pub(crate) fn heat(&self, seconds: f64) -> Option<HeatColumns> {
+        self.heat.columns(seconds)
+    }
+
     /// The tally for this time; `None` before measuring begins and after the last row.
     fn tally(&mut self, now: u64) -> Option<&mut Tally> {
         let index = match now {
@@ -275,8 +286,7 @@ impl Tally {
         let latency = responses.summary(LatencyKind::Response);
         let mut heat = vec![0_u32; HEAT_BOUNDS_US.len().saturating_add(1)];
         for (nanos, count) in &self.responses {
-            let class = HEAT_BOUNDS_US.partition_point(|bound| bound * 1_000.0 < *nanos as f64);
-            if let Some(class) = heat.get_mut(class) {
+            if let Some(class) = heat.get_mut(heat_class(*nanos)) {
                 *class = class.saturating_add(*count);
             }
         }

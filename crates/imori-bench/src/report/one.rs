@@ -1,6 +1,7 @@
 //! The part of a page that shows one run: figures, plots, tables and facts.
 
 use crate::page::buckets::{BUCKETS_EACH, BUCKETS_FEW, Buckets};
+use crate::page::columns::Columns;
 use crate::page::figure::{Size, figure, plot_figure};
 use crate::page::graphs;
 use crate::page::heat::Heat;
@@ -252,13 +253,20 @@ fn is_worth_seeing(series: &Series) -> bool {
 }
 
 fn write_heat(page: &mut Markup, report: &Report, buckets: &Buckets) {
-    if !buckets.list.iter().any(|bucket| bucket.sum.heat.iter().any(|count| *count > 0)) {
+    let columns = Columns::of(report);
+    if !columns.list.iter().any(|column| column.counts.iter().any(|count| *count > 0)) {
         return;
     }
     let none = Stalls::default();
     let stalls = report.stalls.as_ref().unwrap_or(&none);
     let unit = &report.unit;
-    let heat = Heat { buckets, unit, stalls: &stalls.list, period: stalls.period.as_ref() };
+    let heat = Heat {
+        columns: &columns,
+        end: buckets.end,
+        unit,
+        stalls: &stalls.list,
+        period: stalls.period.as_ref(),
+    };
     let mut table = Table::new(&["time", "offered", "delivered", "p50", "p99", "p99.9", "max", "stalled"]);
     for bucket in &buckets.list {
         let sum = &bucket.sum;
@@ -276,9 +284,9 @@ fn write_heat(page: &mut Markup, report: &Report, buckets: &Buckets) {
         table.rows.push(Row { place: Some(bucket.middle() / buckets.end), cells });
     }
     let says = match (&report.stalls, stalls.list.len()) {
-        (None, _) => "How many took how long, second by second.",
+        (None, _) => "How many operations took how long.",
         (Some(_), 0) => "No stall was found.",
-        (Some(_), _) => "Below: each stall in the lane of whoever is to blame.",
+        (Some(_), _) => "Below: each stall in the lane of its cause.",
     };
     let title = match report.open {
         Some(_) => "Response times",

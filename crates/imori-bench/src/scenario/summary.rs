@@ -104,6 +104,7 @@ pub(crate) fn report(
         objectives: Vec::new(),
         steps: Vec::new(),
         rows: Vec::new(),
+        heat: None,
         stalls: None,
         broker,
         client: Client {
@@ -153,6 +154,7 @@ impl Ran {
         }
         report.fan_out = fan_out;
         report.rows = timeline.rows(fan_out);
+        report.heat = timeline.heat(report.seconds);
         report.objectives =
             load.slo.as_ref().map(|slo| objectives::judge(slo, &report, &timeline)).unwrap_or_default();
         Ran { report, timeline }
