@@ -27,7 +27,9 @@ pub(crate) fn throughput(report: &Report, buckets: &Buckets) -> Plot {
     let mut offered = Series::line("offered", 0, points(buckets, |b| Some(b.rate(b.sum.offered) * fan_out)));
     offered.kind = SeriesKind::Ground;
     let offered = report.open.is_some().then_some(offered);
-    let sent = Series::line("sent", 1, points(buckets, |b| Some(b.rate(b.sum.sent) * fan_out)));
+    // A broker that keeps up delivers what is sent: two lines of one width would be one.
+    let mut sent = Series::line("sent", 1, points(buckets, |b| Some(b.rate(b.sum.sent) * fan_out)));
+    sent.kind = SeriesKind::Wide;
     let confirmed =
         buckets.list.iter().any(|b| b.sum.confirmed > 0).then(|| {
             Series::line("confirmed", 2, points(buckets, |b| Some(b.rate(b.sum.confirmed) * fan_out)))
@@ -38,7 +40,7 @@ pub(crate) fn throughput(report: &Report, buckets: &Buckets) -> Plot {
         "Throughput",
         y,
         buckets.end,
-        offered.into_iter().chain([sent]).chain(confirmed).chain([delivered]).collect(),
+        offered.into_iter().chain([sent, delivered]).chain(confirmed).collect(),
     )
 }
 

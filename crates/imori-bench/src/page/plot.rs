@@ -1,6 +1,6 @@
 //! A plot of named series, drawn as SVG for a given width, with its numbers as a table.
 //!
-//! Series differ in colour, in dashes and in the shape of their marks, so that paper will do.
+//! Series differ in colour, in dashes or width, and in the shape of their marks, so that paper will do.
 
 use crate::page::axis::{Axis, Scale, Span};
 use crate::page::frame::{Frame, STYLES, text_width};
@@ -15,6 +15,8 @@ const DENSE: usize = 130;
 pub enum SeriesKind {
     /// A line from point to point.
     Line,
+    /// A wide pale line beneath the others, so that a line with the same values does not hide it.
+    Wide,
     /// A grey area below the values; each value extends to the next one.
     Ground,
     /// Bars beside those of the other series.
@@ -181,6 +183,9 @@ impl Plot {
             draw_ground(svg, frame, series, &across, &up);
         }
         self.draw_bars(svg, frame, &across, &up);
+        for series in self.series.iter().filter(|series| series.kind == SeriesKind::Wide) {
+            draw_line(svg, frame, series, &across, &up);
+        }
         for series in self.series.iter().filter(|series| series.kind == SeriesKind::Line) {
             draw_line(svg, frame, series, &across, &up);
         }
@@ -227,15 +232,12 @@ impl Plot {
             let (x, y) = (frame.inset + x, frame.head + 14.0 + row as f64 * 18.0);
             let style = series.style % STYLES;
             match series.kind {
-                SeriesKind::Line => {
-                    svg.empty(
-                        "path",
-                        &[
-                            ("class", &line_class(style, series.points.len())),
-                            ("d", &format!("M{} {}h24", px(x), px(y - 4.0))),
-                        ],
-                    );
-                    mark(svg, x + 12.0, y - 4.0, style);
+                SeriesKind::Line | SeriesKind::Wide => {
+                    let d = format!("M{} {}h24", px(x), px(y - 4.0));
+                    svg.empty("path", &[("class", &line_class(series)), ("d", &d)]);
+                    if series.kind == SeriesKind::Line {
+                        mark(svg, x + 12.0, y - 4.0, style);
+                    }
                 }
                 SeriesKind::Bars | SeriesKind::Ground => {
                     let class = if series.kind == SeriesKind::Bars {
@@ -329,7 +331,10 @@ fn draw_line(svg: &mut Markup, frame: &Frame, series: &Series, across: &Span<'_>
     if places.is_empty() {
         return;
     }
-    svg.empty("path", &[("class", &line_class(style, series.points.len())), ("d", &d)]);
+    svg.empty("path", &[("class", &line_class(series)), ("d", &d)]);
+    if series.kind == SeriesKind::Wide {
+        return;
+    }
     for (x, _, range) in &places {
         if let Some((least, greatest)) = range
             && let (Some(least), Some(greatest)) = (up.place(*least), up.place(*greatest))
@@ -347,8 +352,13 @@ fn draw_line(svg: &mut Markup, frame: &Frame, series: &Series, across: &Span<'_>
 }
 
 /// Dashes of a line that goes up and down at each point would be noise; its marks tell it apart.
-fn line_class(style: usize, points: usize) -> String {
-    format!("line s{style}{}", if points > DENSE { " dense" } else { "" })
+fn line_class(series: &Series) -> String {
+    let look = match series.kind {
+        SeriesKind::Wide => " broad",
+        _ if series.points.len() > DENSE => " dense",
+        _ => "",
+    };
+    format!("line s{}{look}", series.style % STYLES)
 }
 
 fn draw_ground(svg: &mut Markup, frame: &Frame, series: &Series, across: &Span<'_>, up: &Span<'_>) {
@@ -426,6 +436,20 @@ mod tests {
         let cells: Vec<_> = table.rows.iter().map(|row| row.cells.join(" | ")).collect();
         let last = "<4> | 30.0 | 60.0 (40.0 to 80.0) | 27.0";
         assert_eq!(cells, ["1 | 10.0 | 20.0 | 9.00", "2 | 20.0 | 40.0 | 18.0", last]);
+    }
+
+    #[test]
+    fn a_wide_line_lies_beneath_one_with_the_same_values() {
+        let points = || (0..200).map(|at| (f64::from(at), Some(7.0)));
+        let mut plot = sweep();
+        let mut wide = Series::line("sent", 1, points());
+        wide.kind = SeriesKind::Wide;
+        plot.series = vec![Series::line("delivered", 0, points()), wide];
+        let svg = plot.svg(640.0).into_text();
+        check(&svg);
+        // The legend has the order of the series; the drawing has the wide line first.
+        let last = |class: &str| svg.rfind(class).unwrap();
+        assert!(last("line s1 broad") < last("line s0 dense"), "the wide line hides the other");
     }
 
     #[test]
