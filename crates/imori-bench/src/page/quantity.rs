@@ -52,6 +52,53 @@ pub(crate) fn bytes(count: f64) -> String {
     format!("{} GiB", significant(rest))
 }
 
+/// One unit for a group of values, so that they can be compared at a glance.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct OneUnit {
+    size: f64,
+    name: &'static str,
+}
+
+impl OneUnit {
+    /// The unit of times in microseconds, for a page.
+    pub(crate) fn of_times(micros: impl IntoIterator<Item = f64>) -> OneUnit {
+        OneUnit::of(&[(1.0, "µs"), (1e3, "ms"), (1e6, "s")], micros)
+    }
+
+    /// The unit of sizes in bytes.
+    pub(crate) fn of_bytes(counts: impl IntoIterator<Item = f64>) -> OneUnit {
+        OneUnit::of(&[(1.0, "B"), (1_024.0, "KiB"), (1_048_576.0, "MiB"), (1_073_741_824.0, "GiB")], counts)
+    }
+
+    /// The largest unit in which the greatest value is at least one, and the least at least a tenth.
+    fn of(units: &[(f64, &'static str)], values: impl IntoIterator<Item = f64>) -> OneUnit {
+        let (mut least, mut greatest) = (f64::INFINITY, 0.0_f64);
+        for value in values.into_iter().filter(|value| *value > 0.0) {
+            least = least.min(value);
+            greatest = greatest.max(value);
+        }
+        // A little less than one, because 999.7 of a unit is shown as 1.00 of the next.
+        let fits = |size: f64| size * 0.9995 <= greatest && size * 0.1 <= least;
+        let (size, name) = units
+            .iter()
+            .copied()
+            .rfind(|(size, _)| fits(*size))
+            .or(units.first().copied())
+            .unwrap_or((1.0, ""));
+        OneUnit { size, name }
+    }
+
+    /// Formats a value in this unit.
+    pub(crate) fn show(&self, value: f64) -> String {
+        let shown = if self.size == 1.0 && self.name == "B" {
+            grouped(value)
+        } else {
+            significant(value / self.size)
+        };
+        format!("{shown} {}", self.name)
+    }
+}
+
 /// Formats a share as a percentage, with enough digits to distinguish 99.99 % from 100 %.
 pub(crate) fn percent(share: f64) -> String {
     let shown = share * 100.0;
@@ -133,6 +180,31 @@ mod tests {
             [(1.0, "±0 %"), (1.213, "+21.3 %"), (0.9, "-10.0 %"), (7.0, "x7.00"), (0.0, "-100.0 %")]
         {
             assert_eq!(change(ratio), expected);
+        }
+    }
+
+    #[test]
+    fn values_of_a_group_have_one_unit() {
+        for (micros, expected) in [
+            (vec![980.0, 1_200.0], vec!["0.980 ms", "1.20 ms"]),
+            (vec![12.0, 980.0], vec!["12.0 µs", "980 µs"]),
+            (vec![20.0, 1_200.0], vec!["20.0 µs", "1 200 µs"]),
+            (vec![200.0, 631_000.0, 1e6], vec!["0.200 ms", "631 ms", "1 000 ms"]),
+            (vec![150_000.0, 2e6], vec!["0.150 s", "2.00 s"]),
+            (vec![0.0], vec!["0 µs"]),
+            (vec![], vec![]),
+        ] {
+            let unit = OneUnit::of_times(micros.iter().copied());
+            let shown: Vec<String> = micros.iter().map(|value| unit.show(*value)).collect();
+            assert_eq!(shown, expected);
+        }
+        for (counts, expected) in [
+            (vec![600.0 * 1_024.0, 2.5 * 1_048_576.0], vec!["0.586 MiB", "2.50 MiB"]),
+            (vec![9.0, 2_000.0], vec!["9 B", "2 000 B"]),
+        ] {
+            let unit = OneUnit::of_bytes(counts.iter().copied());
+            let shown: Vec<String> = counts.iter().map(|value| unit.show(*value)).collect();
+            assert_eq!(shown, expected);
         }
     }
 

@@ -7,9 +7,10 @@ use crate::page::graphs;
 use crate::page::heat::Heat;
 use crate::page::markup::Markup;
 use crate::page::plot::Series;
-use crate::page::quantity::{bytes, grouped, moment, optional, percent, significant};
+use crate::page::quantity::{OneUnit, bytes, grouped, moment, optional, percent, significant};
 use crate::page::table::{Row, Table};
 use crate::page::verdict::{letter, name};
+use crate::record::latency::Latency;
 use crate::record::levels::Levels;
 use crate::record::report::{RateStep, Report};
 use crate::record::series::{Stall, Stalls};
@@ -133,6 +134,14 @@ fn write_notes(page: &mut Markup, notes: &[String]) {
     page.close("ul");
 }
 
+/// The unit in which all percentiles of these latencies are shown.
+fn unit_of<'a>(latencies: impl IntoIterator<Item = &'a Latency>) -> OneUnit {
+    let values = |latency: &Latency| {
+        [latency.p50_us, latency.p99_us, latency.p999_us, latency.p9999_us, latency.max_us]
+    };
+    OneUnit::of_times(latencies.into_iter().flat_map(values).flatten())
+}
+
 /// Writes the tiles with the most important numbers.
 fn write_tiles(page: &mut Markup, report: &Report) {
     let mut tiles = vec![(
@@ -148,6 +157,7 @@ fn write_tiles(page: &mut Markup, report: &Report) {
     )];
     if let Some(latency) = &report.latency {
         let of = graphs::time_name(report);
+        let unit = unit_of([latency].into_iter().chain(&report.service));
         for (quantile, value, service) in [
             ("p50", latency.p50_us, report.service.as_ref().and_then(|s| s.p50_us)),
             ("p99", latency.p99_us, report.service.as_ref().and_then(|s| s.p99_us)),
@@ -157,18 +167,20 @@ fn write_tiles(page: &mut Markup, report: &Report) {
         ] {
             let below = match (value, service) {
                 (None, _) => "too few samples".to_owned(),
-                (_, Some(service)) => format!("{of}; service {}", time(service)),
+                (_, Some(service)) => format!("{of}; service {}", unit.show(service)),
                 _ => of.to_owned(),
             };
-            tiles.push((quantile.to_owned(), optional(value, time), below));
+            tiles.push((quantile.to_owned(), optional(value, |value| unit.show(value)), below));
         }
     }
     if let Some(broker) = &report.broker {
         let value = optional(broker.cpu_s_per_million_deliveries, significant);
         tiles.push(("CPU-s a million deliveries".to_owned(), value, format!("{:.2} s in all", broker.cpu_s)));
-        let below =
-            format!("{} at first, {} at last", bytes(broker.rss_start as f64), bytes(broker.rss_end as f64));
-        tiles.push(("RSS of the broker, peak".to_owned(), bytes(broker.rss_peak as f64), below));
+        let [first, last, peak] =
+            [broker.rss_start, broker.rss_end, broker.rss_peak].map(|count| count as f64);
+        let unit = OneUnit::of_bytes([first, last, peak]);
+        let below = format!("{} at first, {} at last", unit.show(first), unit.show(last));
+        tiles.push(("RSS of the broker, peak".to_owned(), unit.show(peak), below));
     }
     if let Some(stalls) = &report.stalls {
         let count = stalls.list.len() as f64 + stalls.unlisted as f64;
