@@ -1,7 +1,6 @@
 //! Runs the measurements in rounds, and publishes the result.
 
 use std::fs;
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -17,6 +16,7 @@ use crate::options::AutomationOptions;
 use crate::peers::found::{SearchPaths, find};
 use crate::peers::ourselves::Ourselves;
 use crate::peers::peer::{Kind, Origin, Peer};
+use crate::report::fit;
 use crate::report::write::save;
 use crate::url::Scheme;
 use crate::versus::turns::say;
@@ -124,7 +124,7 @@ fn publish(report: &AutomationReport, json: Option<&str>) -> Result<()> {
     let mut packed = serde_json::to_string_pretty(report)?;
     packed.push('\n');
     let text = if json == Some("-") { &packed } else { &report.markdown() };
-    std::io::stdout().write_all(text.as_bytes()).context("standard output is closed")?;
+    fit::print(&text)?;
     match json.filter(|file| *file != "-") {
         Some(file) => save(file, "--json", packed.as_bytes()),
         None => Ok(()),

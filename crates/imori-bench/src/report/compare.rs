@@ -1,10 +1,9 @@
 //! Compares two files of results: refuses different tests, and judges each number by the tolerated change.
 
 use std::fmt::{self, Display};
-use std::io::Write;
 use std::str::FromStr;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 use clap::Args;
 
 use crate::limits::{INCONCLUSIVE, MISSED};
@@ -13,6 +12,7 @@ use crate::page::quantity::{change, percent};
 use crate::page::table::Table;
 use crate::record::levels::Levels;
 use crate::record::report::{Outcome, Report};
+use crate::report::fit;
 use crate::report::html::html_of_comparison;
 use crate::report::measure::{Better, MEASURES};
 use crate::report::runs::{Run, Runs, read};
@@ -83,8 +83,7 @@ pub fn compare(options: &CompareOptions) -> Result<u8> {
             comparison.differences.join(", ")
         );
     }
-    let text = comparison.to_string();
-    std::io::stdout().write_all(text.as_bytes()).context("standard output is closed")?;
+    fit::print(&comparison.shown(fit::width()))?;
     if let Some(file) = &options.html {
         let runs = named(&options.before, before).chain(named(&options.after, after)).collect();
         save(file, "--html", comparison.page(options, &Runs::new(runs)).as_bytes())?;
@@ -202,6 +201,31 @@ impl Comparison {
                 change: judged(measure.better, ratio, self.tolerance.0),
             });
         }
+    }
+
+    /// The comparison as a table, or with both values below each name if the terminal is narrower.
+    fn shown(&self, width: Option<usize>) -> String {
+        let table = self.to_string();
+        let is_wide = |line: &str| width.is_some_and(|width| line.chars().count() > width);
+        // The verdict is a sentence, which can continue on a further line.
+        if !table.lines().any(|line| !line.starts_with("verdict") && is_wide(line)) {
+            return table;
+        }
+        let mut text: String =
+            self.differences.iter().map(|it| format!("not the same test: {it}\n")).collect();
+        let mut side = "";
+        for line in &self.lines {
+            if line.side != side {
+                side = &line.side;
+                text.push_str(&format!("{}\n", plain_line(side)));
+            }
+            let ratio = line.ratio.map_or_else(|| "n/a".to_owned(), change);
+            let head = format!("{:<28} {ratio:>9}  {}", line.name, line.change.word());
+            text.push_str(head.trim_end());
+            text.push_str(&format!("\n  before  {}\n  after   {}\n", line.before, line.after));
+        }
+        text.push_str(&format!("verdict  {}\n", self.verdict()));
+        text
     }
 
     fn worse(&self) -> usize {
@@ -411,6 +435,18 @@ mod tests {
         let comparison =
             Comparison::of(&one(|report| confirmed(report, Some(Level::Disk))), &below, Share(0.1));
         assert!(comparison.verdict().starts_with("fail: level broken"), "{comparison}");
+    }
+
+    #[test]
+    fn a_narrow_terminal_sees_both_values_below_each_name() {
+        let comparison = against_itself(|report| report.per_second /= 2.0);
+        let wide = comparison.to_string();
+        assert_eq!((comparison.shown(None), comparison.shown(Some(200))), (wide.clone(), wide));
+        let narrow = comparison.shown(Some(50));
+        let expected = "\n  before  1 000\n  after   500\n";
+        assert!(narrow.starts_with("throughput, a second") && narrow.contains(expected), "{narrow}");
+        let is_wide = |line: &str| line.chars().count() > 50 && !line.starts_with("verdict");
+        assert!(!narrow.lines().any(is_wide), "{narrow}");
     }
 
     fn against_itself(change: impl Fn(&mut Report)) -> Comparison {

@@ -10,6 +10,7 @@ pub(crate) mod spread;
 pub(crate) mod csv;
 pub(crate) mod runs;
 pub(crate) mod packed;
+pub(crate) mod fit;
 pub(crate) mod live;
 mod text;
 #[cfg(test)]

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use crate::options::Outputs;
 use crate::report::csv::{seconds_csv, stalls_csv};
+use crate::report::fit;
 use crate::report::html::{Link, html_of, html_of_many};
 use crate::report::runs::Runs;
 use anyhow::{Context, Result, anyhow};
@@ -15,9 +16,13 @@ impl Outputs {
     /// cannot be written is an error, which is returned after everything else is written.
     pub fn publish(&self, title: &str, runs: &Runs) -> Result<()> {
         let mut faults = Vec::new();
-        let text = if self.json.as_deref() == Some("-") { json(runs)? } else { texts(runs) };
-        faults
-            .extend(std::io::stdout().write_all(text.as_bytes()).context("standard output is closed").err());
+        let printed = match self.json.as_deref() {
+            Some("-") => {
+                std::io::stdout().write_all(json(runs)?.as_bytes()).context("standard output is closed")
+            }
+            _ => fit::print(&texts(runs)),
+        };
+        faults.extend(printed.err());
         faults.extend(self.write(title, runs).err());
         match faults.is_empty() {
             true => Ok(()),

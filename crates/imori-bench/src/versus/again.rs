@@ -1,11 +1,11 @@
 //! `report`: prints kept results again, or renders them as a page.
 
-use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Result, ensure};
 use clap::Args;
 
+use crate::report::fit;
 use crate::report::html::html_of_many;
 use crate::report::packed;
 use crate::report::runs::read;
@@ -44,7 +44,7 @@ pub(crate) fn run(args: &ReportArgs) -> Result<()> {
             ("imori bench".to_owned(), texts.join("\n"), runs)
         }
     };
-    std::io::stdout().write_all(text.as_bytes()).context("standard output is closed")?;
+    fit::print(&text)?;
     match &args.html {
         Some(file) => save(file, "--html", html_of_many(&title, &runs, &[]).as_bytes()),
         None => Ok(()),

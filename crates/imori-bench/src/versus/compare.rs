@@ -2,7 +2,6 @@
 
 use std::env;
 use std::fs;
-use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -13,6 +12,7 @@ use crate::limits::{INCONCLUSIVE, MISSED};
 use crate::peers::found::{Program, SearchPaths, find};
 use crate::peers::ourselves::Ourselves;
 use crate::peers::peer::{Choice, Peer};
+use crate::report::fit;
 use crate::report::html::{Link, html_of_many};
 use crate::report::packed::pack;
 use crate::url::Scheme;
@@ -46,7 +46,7 @@ pub(crate) fn run(args: &VersusArgs) -> Result<u8> {
     let raw = packed(&folder.join(JSON));
     page(&comparison, &folder, &raw)?;
     let text = markdown(&comparison);
-    std::io::stdout().write_all(text.as_bytes()).context("standard output is closed")?;
+    fit::print(&text)?;
     let worse = asked.tolerance.map_or_else(Vec::new, |tolerance| worse(&comparison, tolerance));
     for sentence in &worse {
         say(sentence);

@@ -1,7 +1,6 @@
 //! `experiment`: repeats a published experiment with Imori and its peers, as one command.
 
 use std::fs;
-use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, ensure};
@@ -10,6 +9,7 @@ use clap::Args;
 use crate::amount::count;
 use crate::peers::ourselves::Ourselves;
 use crate::peers::peer::{Choice, Own, Peer};
+use crate::report::fit;
 use crate::versus::arguments::{TurnOptions, check};
 use crate::versus::chart::{chart, file_name};
 use crate::versus::compare::{RequestedGroup, begin, make, now, packed};
@@ -69,7 +69,7 @@ pub(crate) fn run(args: &ExperimentArgs) -> Result<u8> {
         draw(&folder, series, &comparison)?;
         code = code.max(comparison.exit_code());
     }
-    std::io::stdout().write_all(tables.as_bytes()).context("standard output is closed")?;
+    fit::print(&tables)?;
     say(&format!("kept in `{}`", folder.display()));
     Ok(code)
 }

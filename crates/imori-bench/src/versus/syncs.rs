@@ -3,7 +3,6 @@
 //! A confirm does not show how it came about; flushes can be observed from outside.
 
 use std::fs;
-use std::io::Write;
 use std::path::PathBuf;
 use std::thread::sleep;
 use std::time::Duration;
@@ -22,6 +21,7 @@ use crate::peers::running::Running;
 use crate::probe::process::tree;
 use crate::record::levels::Levels;
 use crate::record::report::Report;
+use crate::report::fit;
 use crate::versus::arguments::TurnOptions;
 use crate::versus::comparison::Job;
 use crate::versus::counting::{Counted, Counter, FLUSHES, synchronous_files};
@@ -114,9 +114,7 @@ pub(crate) fn run(args: &SyncsArgs) -> Result<u8> {
             format!("`{}` cannot be written; name another file with `--json`", file.display())
         })?;
     }
-    std::io::stdout()
-        .write_all(markdown(args, counter, &all).as_bytes())
-        .context("standard output is closed")?;
+    fit::print(&markdown(args, counter, &all))?;
     Ok(code)
 }
 
