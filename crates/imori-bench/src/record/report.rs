@@ -242,6 +242,15 @@ impl Report {
         self.ledger.is_broken() || self.levels.as_ref().is_some_and(|levels| levels.below() > 0)
     }
 
+    /// Messages published a second in `fan-out`, where each of them is delivered several times.
+    pub fn publishes_per_second(&self) -> Option<f64> {
+        if self.scenario != "fan-out" || self.rows.is_empty() || self.seconds <= 0.0 {
+            return None;
+        }
+        let within = self.rows.iter().filter(|row| f64::from(row.t) < self.seconds);
+        Some(within.map(|row| row.sent).sum::<u64>() as f64 / self.seconds)
+    }
+
     /// Exit code of the command: 0 done, 1 ended early, 3 ledger or level broken, 4 blocked, 5
     /// objective missed. 2 is taken by clap for a command line that it cannot read.
     pub fn exit_code(&self) -> u8 {

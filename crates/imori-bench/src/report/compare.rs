@@ -125,7 +125,7 @@ impl Change {
 struct Line {
     /// The side, if there are several.
     side: String,
-    name: &'static str,
+    name: String,
     before: String,
     after: String,
     ratio: Option<f64>,
@@ -194,7 +194,7 @@ impl Comparison {
             let ratio = (a.median > 0.0).then(|| b.median / a.median);
             self.lines.push(Line {
                 side: side.to_owned(),
-                name: measure.name,
+                name: measure.name_for(before.iter().chain(after).copied()),
                 before: a.show(measure.show),
                 after: b.show(measure.show),
                 ratio,
@@ -266,7 +266,7 @@ impl Comparison {
         let mut table = Table::new(&["", "before", "after", "change", "judged"]).ending_in_words();
         for line in &self.lines {
             let name = if line.side.is_empty() {
-                line.name.to_owned()
+                line.name.clone()
             } else {
                 format!("{}: {}", line.side, line.name)
             };
@@ -444,7 +444,7 @@ mod tests {
         assert_eq!((comparison.shown(None), comparison.shown(Some(200))), (wide.clone(), wide));
         let narrow = comparison.shown(Some(50));
         let expected = "\n  before  1 000\n  after   500\n";
-        assert!(narrow.starts_with("throughput, a second") && narrow.contains(expected), "{narrow}");
+        assert!(narrow.starts_with("deliveries a second") && narrow.contains(expected), "{narrow}");
         let is_wide = |line: &str| line.chars().count() > 50 && !line.starts_with("verdict");
         assert!(!narrow.lines().any(is_wide), "{narrow}");
     }
@@ -567,7 +567,7 @@ mod tests {
         let comparison = against_itself(|report| report.per_second = 500.0);
         let text = comparison.to_string();
         let words: Vec<&str> = text.lines().nth(1).unwrap().split_whitespace().collect();
-        assert_eq!(words.join(" "), "throughput, a second 1 000 500 -50.0 % WORSE");
+        assert_eq!(words.join(" "), "deliveries a second 1 000 500 -50.0 % WORSE");
         let options = CompareOptions {
             before: "<a>.json".to_owned(),
             after: "b.json".to_owned(),

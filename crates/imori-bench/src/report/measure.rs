@@ -1,8 +1,10 @@
 //! The numbers by which runs are compared, and the better direction of each.
 
-use crate::page::quantity::{bytes, grouped, percent, significant, time};
+use crate::page::markup::plain_line;
+use crate::page::quantity::{bytes, change, grouped, percent, significant, time};
 use crate::record::latency::Latency;
 use crate::record::report::Report;
+use crate::report::drift::Drift;
 
 /// The better direction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,6 +30,22 @@ pub(crate) struct Measure {
     pub(crate) show: fn(f64) -> String,
 }
 
+/// The name of the throughput where the runs have no common unit.
+pub(crate) const THROUGHPUT: &str = "throughput, a second";
+/// The name of the broker's CPU time.
+pub(crate) const CPU: &str = "CPU-s a million deliveries";
+
+impl Measure {
+    /// The name for these runs: the throughput is named by the operations that it counts.
+    pub(crate) fn name_for<'a>(&self, mut reports: impl Iterator<Item = &'a Report>) -> String {
+        let unit = reports.next().map(|first| &first.unit);
+        match unit.filter(|unit| self.name == THROUGHPUT && reports.all(|report| report.unit == **unit)) {
+            Some(unit) => format!("{} a second", plain_line(unit)),
+            None => self.name.to_owned(),
+        }
+    }
+}
+
 fn latency(report: &Report, of: fn(&Latency) -> Option<f64>) -> Option<f64> {
     report.latency.as_ref().and_then(of)
 }
@@ -37,10 +55,16 @@ fn service(report: &Report, of: fn(&Latency) -> Option<f64>) -> Option<f64> {
 }
 
 /// All measures, the most important ones first.
-pub(crate) const MEASURES: [Measure; 20] = [
-    Measure { name: "throughput, a second", better: Better::More, of: |r| Some(r.per_second), show: grouped },
+pub(crate) const MEASURES: [Measure; 23] = [
+    Measure { name: THROUGHPUT, better: Better::More, of: |r| Some(r.per_second), show: grouped },
     Measure {
-        name: "CPU-s a million deliveries",
+        name: "publishes a second",
+        better: Better::More,
+        of: Report::publishes_per_second,
+        show: grouped,
+    },
+    Measure {
+        name: CPU,
         better: Better::Less,
         of: |r| r.broker.as_ref().and_then(|broker| broker.cpu_s_per_million_deliveries),
         show: significant,
@@ -89,6 +113,18 @@ pub(crate) const MEASURES: [Measure; 20] = [
         better: Better::Less,
         of: |r| r.broker.as_ref().map(|broker| broker.rss_peak as f64),
         show: bytes,
+    },
+    Measure {
+        name: "drift of p99",
+        better: Better::LessUnjudged,
+        of: |r| Drift::of_p99(r).map(|drift| drift.ratio()),
+        show: change,
+    },
+    Measure {
+        name: "drift of RSS",
+        better: Better::LessUnjudged,
+        of: |r| Drift::of_memory(r).map(|drift| drift.ratio()),
+        show: change,
     },
     Measure {
         name: "context switches a delivery",

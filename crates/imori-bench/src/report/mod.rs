@@ -13,5 +13,6 @@ pub(crate) mod packed;
 pub(crate) mod fit;
 pub(crate) mod live;
 mod text;
+mod drift;
 #[cfg(test)]
 pub(crate) mod sample;

@@ -7,13 +7,14 @@ use crate::page::graphs;
 use crate::page::heat::Heat;
 use crate::page::markup::Markup;
 use crate::page::plot::Series;
-use crate::page::quantity::{OneUnit, bytes, grouped, moment, optional, percent, significant};
+use crate::page::quantity::{OneUnit, bytes, change, grouped, moment, optional, percent, significant};
 use crate::page::table::{Row, Table};
 use crate::page::verdict::{letter, name};
 use crate::record::latency::Latency;
 use crate::record::levels::Levels;
 use crate::record::report::{RateStep, Report};
 use crate::record::series::{Stall, Stalls};
+use crate::report::drift::Drift;
 use crate::report::text::{ending, plain};
 
 /// The most stalls listed on a page; the CSV file has all.
@@ -155,6 +156,10 @@ fn write_tiles(page: &mut Markup, report: &Report) {
             },
         ),
     )];
+    if let Some(rate) = report.publishes_per_second() {
+        let below = format!("each to {} subscribers", report.fan_out);
+        tiles.push(("publishes a second".to_owned(), grouped(rate), below));
+    }
     if let Some(latency) = &report.latency {
         let of = graphs::time_name(report);
         let unit = unit_of([latency].into_iter().chain(&report.service));
@@ -181,6 +186,14 @@ fn write_tiles(page: &mut Markup, report: &Report) {
         let unit = OneUnit::of_bytes([first, last, peak]);
         let below = format!("{} at first, {} at last", unit.show(first), unit.show(last));
         tiles.push(("RSS of the broker, peak".to_owned(), unit.show(peak), below));
+    }
+    if let Some(drift) = Drift::of_p99(report) {
+        let unit = OneUnit::of_times([drift.first, drift.last]);
+        tiles.push(drift_tile("p99", drift, unit));
+    }
+    if let Some(drift) = Drift::of_memory(report) {
+        let unit = OneUnit::of_bytes([drift.first, drift.last]);
+        tiles.push(drift_tile("RSS", drift, unit));
     }
     if let Some(stalls) = &report.stalls {
         let count = stalls.list.len() as f64 + stalls.unlisted as f64;
@@ -210,6 +223,12 @@ fn write_tiles(page: &mut Markup, report: &Report) {
         page.close("div");
     }
     page.close("div");
+}
+
+fn drift_tile(name: &str, drift: Drift, unit: OneUnit) -> (String, String, String) {
+    let below =
+        format!("{} in the first quarter, {} in the last", unit.show(drift.first), unit.show(drift.last));
+    (format!("drift of {name}"), change(drift.ratio()), below)
 }
 
 fn write_plots(page: &mut Markup, report: &Report, buckets: &Buckets) {

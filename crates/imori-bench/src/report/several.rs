@@ -8,7 +8,7 @@ use crate::page::markup::Markup;
 use crate::page::plot::{Plot, Point, Series, SeriesKind};
 use crate::page::quantity::change;
 use crate::page::table::Table;
-use crate::report::measure::{MEASURES, Measure};
+use crate::report::measure::{CPU, MEASURES, Measure, THROUGHPUT};
 use crate::report::one::{write_head, write_run};
 use crate::report::runs::Runs;
 use crate::report::spread::Spread;
@@ -67,7 +67,7 @@ fn medians(runs: &Runs, sides: &[&str]) -> Table {
         if spreads.iter().all(Option::is_none) {
             continue;
         }
-        let mut cells = vec![measure.name.to_owned()];
+        let mut cells = vec![measure.name_for(runs.runs.iter().map(|run| &run.report))];
         for (at, side) in spreads.iter().enumerate() {
             let shown = side.map(|side| side.show(measure.show).replace("us", "µs"));
             cells.push(shown.unwrap_or_else(|| "–".to_owned()));
@@ -104,7 +104,8 @@ fn write_plots(page: &mut Markup, runs: &Runs, sides: &[&str]) {
         })
         .collect();
     page.open("div", &[("class", &"figures")]);
-    for (title, measure) in ["Throughput", "CPU for a million deliveries"].into_iter().zip(&MEASURES) {
+    for (title, name) in [("Throughput", THROUGHPUT), ("CPU for a million deliveries", CPU)] {
+        let Some(measure) = MEASURES.iter().find(|measure| measure.name == name) else { continue };
         let plot = bars(title, runs, sides, measure);
         if plot.series.iter().any(Series::has_values) {
             plot_figure(page, &plot, "Medians; a whisker goes from the least to the greatest.", Size::Half);
@@ -194,7 +195,7 @@ fn bars(title: &str, runs: &Runs, sides: &[&str], measure: &Measure) -> Plot {
     Plot {
         title: title.to_owned(),
         x: Axis::new("", Scale::Names(vec![String::new()]), Unit::Number),
-        y: Axis::new(measure.name, Scale::Linear, Unit::Number),
+        y: Axis::new(&measure.name_for(runs.runs.iter().map(|run| &run.report)), Scale::Linear, Unit::Number),
         series,
     }
 }

@@ -8,6 +8,7 @@ use crate::page::verdict::{VERDICTS, letter, name};
 use crate::record::latency::{Latency, LatencyKind};
 use crate::record::report::{Broker, Outcome, RateStep, Report};
 use crate::record::series::Stalls;
+use crate::report::drift::Drift;
 
 /// The most stalls listed; the files have all.
 const STALLS_SHOWN: usize = 10;
@@ -31,15 +32,19 @@ impl Display for Report {
             let due = open.rate * self.fan_out.max(1) as f64;
             write!(f, " of {} offered", grouped(due))?;
         }
+        match self.publishes_per_second() {
+            Some(rate) => write!(f, "  {} publishes/s, each to {} subscribers", grouped(rate), self.fan_out)?,
+            None => write!(f, "  {} deliveries/s", grouped(self.deliveries_per_second))?,
+        }
         writeln!(
             f,
-            "  {} deliveries/s  ({} {} in {:.2} s)",
-            grouped(self.deliveries_per_second),
+            "  ({} {} in {:.2} s)",
             grouped(self.operations as f64),
             plain_line(&self.unit),
             self.seconds
         )?;
         self.write_times(f)?;
+        self.write_drift(f)?;
         match &self.broker {
             Some(broker) => self.write_broker(f, broker)?,
             None => writeln!(f, "broker       n/a (name its process with --pid)")?,
@@ -108,6 +113,16 @@ impl Report {
             writeln!(f, "{receiver:<12} {}", percentiles(latency))?;
         }
         Ok(())
+    }
+
+    fn write_drift(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let p99 = Drift::of_p99(self).map(|drift| format!("p99 {}", drift.show(time)));
+        let memory = Drift::of_memory(self).map(|drift| format!("RSS {}", drift.show(bytes)));
+        let shown: Vec<String> = p99.into_iter().chain(memory).collect();
+        if shown.is_empty() {
+            return Ok(());
+        }
+        writeln!(f, "drift        {}  (first and last quarter of the run)", shown.join("  "))
     }
 
     fn write_broker(&self, f: &mut fmt::Formatter<'_>, broker: &Broker) -> fmt::Result {
@@ -338,6 +353,21 @@ mod tests {
             assert!(report.to_string().contains(expected));
         }
         assert!(report.to_string().contains("stalls       none longer than 20.0 ms\n"));
+    }
+
+    #[test]
+    fn fan_out_and_soak_name_their_numbers() {
+        let mut report = sample::report();
+        (report.scenario, report.fan_out) = ("fan-out".into(), 10);
+        (report.per_second, report.deliveries_per_second) = (10_000.0, 10_000.0);
+        let text = report.to_string();
+        let expected = "throughput   10 000 deliveries/s of 10 000 offered  1 000 publishes/s, each to 10 subscribers  (";
+        assert!(text.contains(expected), "{text}");
+        report.scenario = "soak".into();
+        let text = report.to_string();
+        let expected =
+            "drift        p99 240 us -> 240 us (±0 %)  RSS 23.8 MiB -> 23.8 MiB (±0 %)  (first and";
+        assert!(text.contains(expected), "{text}");
     }
 
     #[test]
