@@ -19,6 +19,7 @@ mod record;
 mod options;
 mod clock;
 mod interrupt;
+mod progress;
 mod stamp;
 mod wire;
 mod trust;

@@ -1,7 +1,7 @@
 //! The live view of a run on standard error: a block redrawn in place on a terminal, plain lines
 //! elsewhere if requested, otherwise nothing.
 //!
-//! Line wrapping is off while the block is drawn, so a narrow terminal cuts off the last columns.
+//! Colours repeat what the letters say, and `NO_COLOR` turns them off. Line wrapping is off while the block is drawn, so a narrow terminal cuts off the last columns.
 
 use std::collections::VecDeque;
 use std::io::{IsTerminal, Write};
@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use crate::page::quantity::{grouped, optional, time};
 use crate::page::verdict::{letter, name};
+use crate::progress::in_words;
 use crate::record::series::{Second, Verdict};
 
 /// Number of seconds in the sparklines.
@@ -18,6 +19,13 @@ const SPARKS: usize = 30;
 const ROWS: usize = 8;
 /// Interval between lines without a terminal.
 const LINE_EVERY: Duration = Duration::from_secs(1);
+
+/// Escape codes that begin a colour or a weight of text; see [`Screen::painted`].
+const BOLD: &str = "1";
+const DIM: &str = "2";
+const RED: &str = "31";
+const YELLOW: &str = "33";
+const CYAN: &str = "36";
 
 /// The kind of display.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,7 +54,10 @@ impl Live {
             (false, true) => Kind::Lines,
             (false, false) => Kind::Nothing,
         };
-        Live { kind, screen: Mutex::new(Screen::new(Instant::now())) }
+        let mut screen = Screen::new(Instant::now());
+        let variable = |name: &str| std::env::var(name).ok();
+        screen.is_coloured = kind == Kind::Terminal && is_coloured(variable("NO_COLOR"), variable("TERM"));
+        Live { kind, screen: Mutex::new(screen) }
     }
 
     /// Creates a view that shows nothing, for a run within another one.
@@ -54,10 +65,11 @@ impl Live {
         Live { kind: Kind::Nothing, screen: Mutex::new(Screen::new(Instant::now())) }
     }
 
-    /// Begins a phase and clears the display of the previous one.
-    pub fn phase(&self, name: &str) {
+    /// Begins a phase and clears the display of the previous one; `length` is its time, if it is
+    /// bounded by time.
+    pub fn phase(&self, name: &str, length: Option<Duration>) {
         self.change(|screen, now| {
-            screen.begin(name, now);
+            screen.begin(name, length, now);
             true
         });
     }
@@ -110,11 +122,18 @@ fn write(text: &str) {
     let _ = std::io::stderr().write_all(text.as_bytes());
 }
 
+/// Whether a terminal gets colours: `NO_COLOR` is absent or empty, and the terminal can show them.
+fn is_coloured(no_color: Option<String>, term: Option<String>) -> bool {
+    no_color.is_none_or(|value| value.is_empty()) && term.is_none_or(|term| term != "dumb")
+}
+
 /// Contents of the display.
 #[derive(Debug)]
 struct Screen {
     phase: String,
     begun: Instant,
+    length: Option<Duration>,
+    is_coloured: bool,
     amount: Option<(u64, Option<u64>)>,
     seconds: VecDeque<(Second, Option<Verdict>)>,
     /// Whether the latest second has not been printed yet.
@@ -129,6 +148,8 @@ impl Screen {
         Screen {
             phase: String::new(),
             begun: now,
+            length: None,
+            is_coloured: false,
             amount: None,
             seconds: VecDeque::new(),
             is_new: false,
@@ -137,8 +158,9 @@ impl Screen {
         }
     }
 
-    fn begin(&mut self, name: &str, now: Instant) {
+    fn begin(&mut self, name: &str, length: Option<Duration>, now: Instant) {
         name.clone_into(&mut self.phase);
+        self.length = length;
         self.begun = now;
         self.amount = None;
         self.seconds.clear();
@@ -210,31 +232,70 @@ impl Screen {
     }
 
     fn lines(&self, now: Instant) -> Vec<String> {
-        let elapsed = now.duration_since(self.begun).as_secs();
-        let mut lines = vec![match self.amount {
-            Some((done, Some(of))) if of > 0 => {
-                format!("{:<8} [{}] {} of {}, {elapsed} s", self.phase, bar(done, of), count(done), count(of))
-            }
-            Some((done, _)) => format!("{:<8} {}, {elapsed} s", self.phase, count(done)),
-            None => format!("{:<8} {elapsed} s", self.phase),
-        }];
+        let mut lines = vec![self.head(now)];
         if self.seconds.is_empty() {
             return lines;
         }
-        lines.push(format!(
+        let heads = format!(
             "{:>6}   {:>9} {:>9} {:>9} {:>8} {:>8} {:>8} {:>9} {:>5}",
             "t", "offered", "sent", "delivered", "p50", "p99", "max", "in flight", "CPU"
-        ));
+        );
+        lines.push(self.painted(DIM, &heads));
         let unseen = self.seconds.len().saturating_sub(ROWS);
-        lines.extend(self.seconds.iter().skip(unseen).map(|(second, stall)| row(second, *stall)));
+        lines.extend(self.seconds.iter().skip(unseen).map(|(second, stall)| {
+            let text = row(second, *stall);
+            match stall {
+                Some(Verdict::Broker) => self.painted(RED, &text),
+                Some(_) => self.painted(YELLOW, &text),
+                None => text,
+            }
+        }));
         let all = || self.seconds.iter().map(|(second, _)| second);
         let greatest: Vec<Option<f64>> =
             all().map(|second| second.max_us.filter(|max| *max >= 1.0).map(f64::log10)).collect();
         let delivered: Vec<Option<f64>> = all().map(|second| Some(second.delivered as f64)).collect();
         let least = greatest.iter().flatten().copied().fold(f64::INFINITY, f64::min);
-        lines.push(format!("{:>9} {}", "max", sparks(&greatest, least - 0.3)));
-        lines.push(format!("{:>9} {}", "delivered", sparks(&delivered, 0.0)));
+        for (name, sparks) in
+            [("max", sparks(&greatest, least - 0.3)), ("delivered", sparks(&delivered, 0.0))]
+        {
+            lines.push(format!("{name:>9} {}", self.painted(CYAN, &sparks)));
+        }
         lines
+    }
+
+    /// The phase with its progress and the remaining time, as far as they are known.
+    fn head(&self, now: Instant) -> String {
+        let phase = self.painted(BOLD, &format!("{:<8}", self.phase));
+        let elapsed = now.duration_since(self.begun);
+        let seconds = elapsed.as_secs();
+        let bar = |done, of| format!("[{}]", self.painted(CYAN, &bar(done, of)));
+        match (self.amount, self.length) {
+            (Some((done, Some(of))), _) if of > 0 => {
+                let left = match done {
+                    0 => String::new(),
+                    _ => {
+                        let share = of.saturating_sub(done) as f64 / done as f64;
+                        format!(", about {} left", in_words(elapsed.mul_f64(share)))
+                    }
+                };
+                format!("{phase} {} {} of {}, {seconds} s{left}", bar(done, of), count(done), count(of))
+            }
+            (_, Some(length)) => {
+                let (done, of) = (elapsed.as_millis() as u64, length.as_millis() as u64);
+                let left = in_words(length.saturating_sub(elapsed));
+                format!("{phase} {} {seconds} s of {}, {left} left", bar(done, of), in_words(length))
+            }
+            (Some((done, _)), None) => format!("{phase} {}, {seconds} s", count(done)),
+            (None, None) => format!("{phase} {seconds} s"),
+        }
+    }
+
+    /// The text in a colour, if the terminal gets colours.
+    fn painted(&self, code: &str, text: &str) -> String {
+        match self.is_coloured {
+            true => format!("\x1b[{code}m{text}\x1b[0m"),
+            false => text.to_owned(),
+        }
     }
 }
 
@@ -293,7 +354,7 @@ mod tests {
     fn screen() -> (Screen, Instant) {
         let now = Instant::now();
         let mut screen = Screen::new(now);
-        screen.begin("measure", now);
+        screen.begin("measure", None, now);
         (screen, now + Duration::from_secs(41))
     }
 
@@ -302,7 +363,10 @@ mod tests {
         let (mut screen, now) = screen();
         assert_eq!(screen.lines(now), ["measure  41 s"]);
         screen.amount = Some((50_000, Some(100_000)));
-        assert_eq!(screen.lines(now), ["measure  [###############               ] 50 000 of 100 000, 41 s"]);
+        assert_eq!(
+            screen.lines(now),
+            ["measure  [###############               ] 50 000 of 100 000, 41 s, about 41 s left"]
+        );
         screen.amount = Some((50_000, None));
         for second in sample::report().rows {
             let stall = (second.t % 10 == 5).then_some(Verdict::Broker);
@@ -321,6 +385,41 @@ mod tests {
         );
         assert_eq!(lines[10], "      max ▂▂▂▂▂█▂▂▂▂▂▂▂▂▂█▂▂▂▂▂▂▂▂▂█▂▂▂▂");
         assert_eq!(lines[11], "delivered █████▁█████████▁█████████▁████");
+    }
+
+    #[test]
+    fn a_phase_of_set_length_tells_what_is_left() {
+        let (mut screen, now) = screen();
+        screen.length = Some(Duration::from_secs(60));
+        assert_eq!(screen.lines(now), ["measure  [####################          ] 41 s of 60 s, 19 s left"]);
+        let late = now + Duration::from_secs(60);
+        assert_eq!(screen.lines(late), ["measure  [##############################] 101 s of 60 s, 0 s left"]);
+    }
+
+    #[test]
+    fn colours_repeat_the_letters_and_can_be_turned_off() {
+        for (no_color, term, expected) in [
+            (None, Some("xterm"), true),
+            (Some(""), None, true),
+            (Some("1"), Some("xterm"), false),
+            (None, Some("dumb"), false),
+        ] {
+            assert_eq!(is_coloured(no_color.map(str::to_owned), term.map(str::to_owned)), expected);
+        }
+        let (mut screen, now) = screen();
+        screen.add(sample::report().rows[5].clone(), Some(Verdict::Broker));
+        let plain = screen.lines(now);
+        screen.is_coloured = true;
+        let coloured = screen.lines(now);
+        assert!(
+            coloured[2].starts_with("\x1b[31m") && coloured[2].ends_with("broker\x1b[0m"),
+            "{coloured:?}"
+        );
+        let mut text = coloured.join("\n");
+        for code in ["0", BOLD, DIM, RED, YELLOW, CYAN] {
+            text = text.replace(&format!("\x1b[{code}m"), "");
+        }
+        assert_eq!(text, plain.join("\n"));
     }
 
     #[test]

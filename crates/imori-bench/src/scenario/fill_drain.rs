@@ -25,7 +25,7 @@ pub(super) fn run(mut run: Run<'_>, shape: &Shape) -> Result<Ran> {
     let count = run.options.messages() / run.publisher_count;
     let goal = count.saturating_mul(run.publisher_count);
     let (flow, stage) = (Arc::clone(&run.flow), run.stage);
-    stage.phase("fill");
+    stage.phase("fill", None);
     flow.begin(count, u64::MAX);
     let fill = stage.watch.measure()?;
     // Without a window only the last message of each publisher requests a confirm, unless the
@@ -55,7 +55,7 @@ pub(super) fn run(mut run: Run<'_>, shape: &Shape) -> Result<Ran> {
         driver(run.broker)?.subscribe(source, terms(run.options), ConfirmMode::None, &mut subscribe);
         consumer.subscribe(subscribe);
     }
-    stage.phase("drain");
+    stage.phase("drain", None);
     let drain = stage.watch.measure()?;
     let ended = match ended {
         Ended::Done | Ended::TimeOver => {

@@ -26,7 +26,7 @@ pub(crate) fn run(options: &IdleOptions) -> Result<Report> {
     let live = Live::new(options.broker.progress);
     let stage = Stage::new(clock, &watch, &live);
     let mut idle = EventLoop::new((), clock)?;
-    stage.phase("connect");
+    stage.phase("connect", None);
     let meter = watch.measure()?;
     let mut server = String::new();
     for index in 0..options.connections {
@@ -40,7 +40,7 @@ pub(crate) fn run(options: &IdleOptions) -> Result<Report> {
         }
     }
     let opened = watch.measured(meter)?;
-    stage.phase("hold");
+    stage.phase("hold", Some(options.hold));
     let hold = watch.measure()?;
     let bounds = Bounds { time: Some(options.hold), quiet: Duration::MAX, writes_count: false };
     drive(&mut idle, bounds, |()| false, |()| live.amount(u64::from(options.connections), None))?;

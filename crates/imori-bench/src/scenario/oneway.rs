@@ -265,7 +265,7 @@ impl<'a> Run<'a> {
     /// Turns the consumers' loop until the goal is reached.
     fn wait(&mut self, bounds: Bounds, goal: Goal, name: &str) -> Ended {
         let (flow, stage) = (&self.flow, self.stage);
-        stage.phase(name);
+        stage.phase(name, bounds.time);
         let before = flow.passed.load(Ordering::SeqCst);
         let (passed_goal, total) = match goal {
             Goal::Messages(total) => (before.saturating_add(total.saturating_mul(flow.fan_out)), Some(total)),

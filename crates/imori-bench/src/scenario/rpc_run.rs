@@ -183,7 +183,7 @@ impl Run<'_> {
         let before = self.loops.first().map_or(0, |first| first.board.counts.settled);
         let count = self.loops.len() as u64;
         let stage = self.stage;
-        stage.phase(name);
+        stage.phase(name, bounds.time);
         let show = |board: &RpcBoard| {
             let done = (board.counts.settled - before).saturating_mul(count);
             stage.show(done, total, &board.counts.timeline);

@@ -1,8 +1,11 @@
 //! Scenario `soak`: requests, pub/sub, fan-out and queues at once, each checked as in its own scenario.
 
+use std::time::Duration;
+
 use anyhow::{Result, anyhow};
 use serde_json::json;
 
+use crate::amount::Amount;
 use crate::limits::{CALL_TIMEOUT, TICK};
 use crate::options::{
     AckMode, AckOrder, BrokerOptions, FanOutOptions, FlowOptions, LoadOptions, PubsubOptions, QueueOptions,
@@ -43,7 +46,7 @@ impl Measurable for SoakOptions {
 
     fn run(&self, stage: &Stage<'_>) -> Result<Ran> {
         let parts = parts(self)?;
-        stage.phase("soak");
+        stage.phase("soak", length(&self.load));
         let ran: Vec<Result<Ran>> = std::thread::scope(|scope| {
             let run = |part| {
                 let (clock, watch) = (stage.clock, stage.watch);
@@ -58,6 +61,15 @@ impl Measurable for SoakOptions {
             ended.map(|ran| ran.unwrap_or_else(|_| Err(anyhow!("a part of the soak panicked")))).collect()
         });
         together(self, ran.into_iter().collect::<Result<_>>()?)
+    }
+}
+
+/// Length of a soak with its warm-up; `None` if a count ends it.
+fn length(load: &LoadOptions) -> Option<Duration> {
+    let measured = load.measured(None, 0);
+    match (load.warmup(measured), measured) {
+        (Amount::Time(warmup), Amount::Time(time)) => Some(warmup + time),
+        _ => None,
     }
 }
 

@@ -1,6 +1,7 @@
 //! The surroundings of a run: its clock, the watch on broker and machine, and the live view.
 
 use std::cell::Cell;
+use std::time::Duration;
 
 use crate::clock::Clock;
 use crate::record::Timeline;
@@ -29,9 +30,9 @@ impl<'a> Stage<'a> {
         Stage { clock, watch, live, shown: Cell::new(0) }
     }
 
-    /// Announces a phase in the live view.
-    pub(crate) fn phase(&self, name: &str) {
-        self.live.phase(name);
+    /// Announces a phase in the live view, with its length if it ends at a set time.
+    pub(crate) fn phase(&self, name: &str, length: Option<Duration>) {
+        self.live.phase(name, length);
     }
 
     /// Shows the progress, with the total if it is known, and the seconds that are over.

@@ -129,7 +129,7 @@ fn one(peer: &Peer, turn: u32, args: &SyncsArgs, counter: Counter, ours: &Oursel
     let job = job(args);
     let cpus = args.turns.cpus_client.as_deref();
     let (counted, files, report) = std::thread::scope(|scope| {
-        let load = scope.spawn(|| measure(&side, &running, &job, ours, cpus));
+        let load = scope.spawn(|| measure(&side, &running, &job, ours, cpus, || {}));
         sleep(LEAD);
         let counted = match load.is_finished() {
             true => Err(anyhow!("the load ended before it was counted")),

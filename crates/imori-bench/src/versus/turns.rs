@@ -16,6 +16,7 @@ use crate::peers::found::Program;
 use crate::peers::ourselves::Ourselves;
 use crate::peers::peer::Peer;
 use crate::peers::running::{Running, pinned};
+use crate::progress::Progress;
 use crate::record::report::Report;
 use crate::versus::comparison::{Comparison, Failure, Job, Turn};
 
@@ -43,40 +44,60 @@ pub(crate) fn run(
     comparison: &mut Comparison,
     mut keep: impl FnMut(&Comparison) -> Result<()>,
 ) -> Result<()> {
-    for turn in 1..=comparison.settings.rounds {
+    let rounds = comparison.settings.rounds;
+    let runs_of = |group: &Group| group.sides.len() * group.jobs.len();
+    let mut progress = Progress::new(rounds, groups.iter().map(runs_of).sum::<usize>() * rounds as usize);
+    let mut done = 0;
+    for turn in 1..=rounds {
         for (group, side) in groups.iter().flat_map(|group| group.sides.iter().map(move |side| (group, side)))
         {
             if interrupt::is_asked_for() {
+                progress.clear();
                 say("stopped by hand; what was measured until then is kept");
                 return Ok(());
             }
-            let rounds = comparison.settings.rounds;
-            match (groups.len(), group.jobs.as_slice()) {
-                (2.., [job]) => say(&format!("turn {turn} of {rounds}: {}, {}", job.name, side.peer.name)),
-                _ => say(&format!("turn {turn} of {rounds}: {}", side.peer.name)),
-            }
-            if let Err(error) = one(side, &group.jobs, turn, ours, comparison) {
+            if let Err(error) = one(side, &group.jobs, turn, ours, comparison, &mut progress) {
+                progress.clear();
                 fail(comparison, side, turn, None, &error);
             }
+            // A peer that did not start has no runs in this round.
+            done += group.jobs.len();
+            progress.done(done);
             keep(comparison)?;
         }
     }
+    progress.clear();
     Ok(())
 }
 
 /// Starts a peer, runs all jobs against it, and stops it.
-fn one(side: &Side, jobs: &[Job], turn: u32, ours: &Ourselves, comparison: &mut Comparison) -> Result<()> {
+fn one(
+    side: &Side,
+    jobs: &[Job],
+    turn: u32,
+    ours: &Ourselves,
+    comparison: &mut Comparison,
+    progress: &mut Progress,
+) -> Result<()> {
+    let has_several = comparison.settings.jobs.len() > 1;
+    let before = progress.runs_done();
+    progress.begin(turn, &side.peer.name, jobs.first().filter(|_| has_several).map(|job| &*job.name));
     let cpus = comparison.settings.cpus_broker.clone();
     let running = Running::start(&side.peer, side.found.as_ref(), ours, cpus.as_deref())?;
     let facts = comparison.peers.iter_mut().find(|facts| facts.name == side.peer.name);
     if let Some(facts) = facts.filter(|facts| facts.configuration.is_empty()) {
         facts.configuration.clone_from(&running.configuration);
     }
-    for job in jobs {
+    for (at, job) in jobs.iter().enumerate() {
         if interrupt::is_asked_for() {
             return Ok(());
         }
-        match measure(side, &running, job, ours, comparison.settings.cpus_client.as_deref()) {
+        if at > 0 {
+            progress.done(before + at);
+            progress.begin(turn, &side.peer.name, Some(&job.name));
+        }
+        let cpus = comparison.settings.cpus_client.as_deref();
+        match measure(side, &running, job, ours, cpus, || progress.tick()) {
             Ok((report, exit_code)) => comparison.runs.push(Turn {
                 peer: side.peer.name.clone(),
                 turn,
@@ -85,7 +106,10 @@ fn one(side: &Side, jobs: &[Job], turn: u32, ours: &Ourselves, comparison: &mut 
                 exit_code,
                 report,
             }),
-            Err(error) => fail(comparison, side, turn, Some(job.name.clone()), &error),
+            Err(error) => {
+                progress.clear();
+                fail(comparison, side, turn, Some(job.name.clone()), &error);
+            }
         }
     }
     Ok(())
@@ -97,13 +121,14 @@ fn fail(comparison: &mut Comparison, side: &Side, turn: u32, job: Option<String>
     comparison.failures.push(Failure { peer: side.peer.name.clone(), turn, job, why });
 }
 
-/// Runs a scenario in a process of its own and reads its report.
+/// Runs a scenario in a process of its own and reads its report; calls `tick` often meanwhile.
 pub(crate) fn measure(
     side: &Side,
     running: &Running,
     job: &Job,
     ours: &Ourselves,
     cpus: Option<&str>,
+    tick: impl FnMut(),
 ) -> Result<(Report, i32)> {
     let (scenario, arguments) = job.arguments.split_first().context("a job has a scenario")?;
     let words = ours.words(pinned(cpus), scenario);
@@ -115,7 +140,7 @@ pub(crate) fn measure(
     for pid in &running.pids {
         command.arg("--pid").arg(pid.to_string());
     }
-    let (status, said) = ended(&mut command, &file)
+    let (status, said) = ended(&mut command, &file, tick)
         .with_context(|| format!("`{program}` cannot be run; install what it names"))?;
     let Ok(json) = fs::read(&file.path) else {
         match said.is_empty() {
@@ -130,7 +155,7 @@ pub(crate) fn measure(
 
 /// Runs a command to its end and returns its error output. It has its own process group, so that Ctrl-C reaches
 /// it only once, through us: the first makes it report its results, a second would kill it.
-fn ended(command: &mut Command, file: &ReportFile) -> Result<(ExitStatus, String)> {
+fn ended(command: &mut Command, file: &ReportFile, mut tick: impl FnMut()) -> Result<(ExitStatus, String)> {
     let errors = File::create(&file.errors)?;
     let command = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(errors).process_group(0);
     let mut child = command.spawn()?;
@@ -145,6 +170,7 @@ fn ended(command: &mut Command, file: &ReportFile) -> Result<(ExitStatus, String
             // The process may have just ended.
             let _ = pid.map(|pid| kill_process(pid, Signal::INT));
         }
+        tick();
         sleep(LOOK_EVERY);
     };
     Ok((status, fs::read_to_string(&file.errors).unwrap_or_default().trim().to_owned()))
