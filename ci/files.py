@@ -41,7 +41,7 @@ EXTENSIONS = {
     "console": {"css", "gitignore", "html", "json", "md", "mjs", "npmrc", "svg", "ts", "tsx"},
     "crates": {"c", "conf", "css", "js", "py", "rb", "rs", "sh", "talk", "toml", "txt", "yaml"},
     "deploy": {"control", "copyright", "json", "postinst", "postrm", "prerm", "service", "toml", "yml"},
-    "docs": {"json", "md", "toml"},
+    "docs": {"json", "md", "png", "toml"},
     "examples": {"html", "java", "js", "md", "py", "sh", "toml", "xml"},
     "fuzz": {"dict", "rs", "toml"},
     "tests": {
@@ -51,8 +51,12 @@ EXTENSIONS = {
     },
 }
 
-# Raw files of benchmark runs are compressed; all other tracked files are text.
-BINARY = {"gz"}
+# Raw files of benchmark runs are compressed, and a few pages have pictures of the console; all other tracked files are
+# text.
+BINARY = {"gz", "png"}
+
+# A picture is downloaded with its page and kept by every clone in each of its versions.
+PICTURE_BYTES_MAX = 150_000
 
 PRIVATE_KEY = re.compile(r"-----BEGIN (?:[A-Z]+ )*PRIVATE KEY-----\s+[A-Za-z0-9+/=]{16}")
 KEY_MAY_BE_IN = re.compile(r"^tests/|^crates/[^/]+/tests/|/tests\.rs$")
@@ -108,4 +112,6 @@ def check_files() -> list[str]:
         said = complaint(name, text)
         if said is not None:
             complaints.append(said)
+        if file.suffix == ".png" and file.stat().st_size > PICTURE_BYTES_MAX:
+            complaints.append(f"{name}: {file.stat().st_size} bytes, more than {PICTURE_BYTES_MAX}; crop it")
     return complaints
