@@ -34,6 +34,7 @@ CONFIGURATION = """
 project = html_title = "Imori"
 root_doc = "README"
 extensions = ["myst_parser"]
+myst_enable_extensions = ["tasklist"]
 myst_heading_anchors = 5
 html_theme = "furo"
 html_static_path = ["static"]
