@@ -1,6 +1,7 @@
 //! Runs the measurements in rounds, and publishes the result.
 
 use std::fs;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -123,8 +124,10 @@ fn asked(options: &AutomationOptions) -> serde_json::Map<String, serde_json::Val
 fn publish(report: &AutomationReport, json: Option<&str>) -> Result<()> {
     let mut packed = serde_json::to_string_pretty(report)?;
     packed.push('\n');
-    let text = if json == Some("-") { &packed } else { &report.markdown() };
-    fit::print(&text)?;
+    match json {
+        Some("-") => std::io::stdout().write_all(packed.as_bytes()).context("standard output is closed")?,
+        _ => fit::print(&report.markdown())?,
+    }
     match json.filter(|file| *file != "-") {
         Some(file) => save(file, "--json", packed.as_bytes()),
         None => Ok(()),

@@ -82,7 +82,7 @@ impl Table {
 }
 
 /// Puts no-break spaces between groups of digits, so that a number stays on one line.
-fn unbroken(cell: &str) -> String {
+pub(crate) fn unbroken(cell: &str) -> String {
     let mut text = String::with_capacity(cell.len());
     let mut characters = cell.chars().peekable();
     let mut is_after_digit = false;

@@ -293,7 +293,8 @@ impl Display for Comparison {
             self.lines.iter().map(|line| of(line).chars().count()).max().unwrap_or(0).max(least)
         };
         let (before, after) = (width(|line| &line.before, 6), width(|line| &line.after, 5));
-        writeln!(f, "{:<28} {:>before$} {:>after$} {:>9}", "", "before", "after", "change")?;
+        let name = width(|line| &line.name, 28);
+        writeln!(f, "{:<name$} {:>before$} {:>after$} {:>9}", "", "before", "after", "change")?;
         let mut side = "";
         for line in &self.lines {
             if line.side != side {
@@ -302,7 +303,7 @@ impl Display for Comparison {
             }
             let ratio = line.ratio.map_or_else(|| "n/a".to_owned(), change);
             let said = format!(
-                "{:<28} {:>before$} {:>after$} {ratio:>9}  {}",
+                "{:<name$} {:>before$} {:>after$} {ratio:>9}  {}",
                 line.name,
                 line.before,
                 line.after,

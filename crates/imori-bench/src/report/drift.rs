@@ -17,7 +17,12 @@ pub(crate) struct Drift {
 }
 
 impl Drift {
-    /// Drift of the p99 of each second, in microseconds.
+    /// Drift of the median response time of each second, in microseconds.
+    pub(crate) fn of_p50(report: &Report) -> Option<Drift> {
+        Drift::of(report, |second| second.p50_us)
+    }
+
+    /// Drift of the p99 of each second that has a thousand responses, in microseconds.
     pub(crate) fn of_p99(report: &Report) -> Option<Drift> {
         Drift::of(report, |second| second.p99_us)
     }

@@ -152,7 +152,7 @@ mod tests {
             ),
             ("took 1 000 s and 2 000 s more", 12, "took 1 000 s\n  and\n  2 000 s\n  more\n"),
             ("short", 30, "short\n"),
-            ("", 30, "\n"),
+            ("\n", 30, "\n"),
             (
                 "nats://a-host-with-a-long-name:4222 is it",
                 20,

@@ -55,7 +55,7 @@ fn service(report: &Report, of: fn(&Latency) -> Option<f64>) -> Option<f64> {
 }
 
 /// All measures, the most important ones first.
-pub(crate) const MEASURES: [Measure; 23] = [
+pub(crate) const MEASURES: [Measure; 24] = [
     Measure { name: THROUGHPUT, better: Better::More, of: |r| Some(r.per_second), show: grouped },
     Measure {
         name: "publishes a second",
@@ -113,6 +113,12 @@ pub(crate) const MEASURES: [Measure; 23] = [
         better: Better::Less,
         of: |r| r.broker.as_ref().map(|broker| broker.rss_peak as f64),
         show: bytes,
+    },
+    Measure {
+        name: "drift of p50",
+        better: Better::LessUnjudged,
+        of: |r| Drift::of_p50(r).map(|drift| drift.ratio()),
+        show: change,
     },
     Measure {
         name: "drift of p99",

@@ -8,14 +8,14 @@ use crate::page::heat::Heat;
 use crate::page::markup::Markup;
 use crate::page::plot::Series;
 use crate::page::quantity::{OneUnit, bytes, change, grouped, moment, optional, percent, significant};
-use crate::page::table::{Row, Table};
+use crate::page::table::{Row, Table, unbroken};
 use crate::page::verdict::{letter, name};
 use crate::record::latency::Latency;
 use crate::record::levels::Levels;
 use crate::record::report::{RateStep, Report};
 use crate::record::series::{Stall, Stalls};
 use crate::report::drift::Drift;
-use crate::report::text::{ending, plain};
+use crate::report::text::{ending, offered, plain};
 
 /// The most stalls listed on a page; the CSV file has all.
 const STALLS_SHOWN: usize = 500;
@@ -150,10 +150,7 @@ fn write_tiles(page: &mut Markup, report: &Report) {
         grouped(report.per_second),
         report.open.as_ref().map_or_else(
             || "closed loop: as fast as answers come".to_owned(),
-            |open| {
-                let due = open.rate * report.fan_out.max(1) as f64;
-                format!("of {} offered, {}", grouped(due), open.arrival)
-            },
+            |open| format!("{}, {}", offered(report, open), open.arrival),
         ),
     )];
     if let Some(rate) = report.publishes_per_second() {
@@ -187,9 +184,11 @@ fn write_tiles(page: &mut Markup, report: &Report) {
         let below = format!("{} at first, {} at last", unit.show(first), unit.show(last));
         tiles.push(("RSS of the broker, peak".to_owned(), unit.show(peak), below));
     }
-    if let Some(drift) = Drift::of_p99(report) {
-        let unit = OneUnit::of_times([drift.first, drift.last]);
-        tiles.push(drift_tile("p99", drift, unit));
+    for (name, drift) in [("p50", Drift::of_p50(report)), ("p99", Drift::of_p99(report))] {
+        if let Some(drift) = drift {
+            let unit = OneUnit::of_times([drift.first, drift.last]);
+            tiles.push(drift_tile(name, drift, unit));
+        }
     }
     if let Some(drift) = Drift::of_memory(report) {
         let unit = OneUnit::of_bytes([drift.first, drift.last]);
@@ -218,8 +217,8 @@ fn write_tiles(page: &mut Markup, report: &Report) {
     for (title, value, below) in tiles {
         page.open("div", &[]);
         page.element("span", &[("class", &"name")], &title);
-        page.element("strong", &[], &value);
-        page.element("span", &[("class", &"below")], &below);
+        page.element("strong", &[], &unbroken(&value));
+        page.element("span", &[("class", &"below")], &unbroken(&below));
         page.close("div");
     }
     page.close("div");

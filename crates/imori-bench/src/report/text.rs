@@ -6,7 +6,7 @@ use crate::page::markup::plain_line;
 use crate::page::quantity::{bytes, grouped, optional, percent, significant, time};
 use crate::page::verdict::{VERDICTS, letter, name};
 use crate::record::latency::{Latency, LatencyKind};
-use crate::record::report::{Broker, Outcome, RateStep, Report};
+use crate::record::report::{Broker, OpenLoop, Outcome, RateStep, Report};
 use crate::record::series::Stalls;
 use crate::report::drift::Drift;
 
@@ -29,8 +29,7 @@ impl Display for Report {
         writeln!(f, "level        {level}  asked for: {}", asked.join(", "))?;
         write!(f, "throughput   {} {}/s", grouped(self.per_second), plain_line(&self.unit))?;
         if let Some(open) = &self.open {
-            let due = open.rate * self.fan_out.max(1) as f64;
-            write!(f, " of {} offered", grouped(due))?;
+            write!(f, " {}", offered(self, open))?;
         }
         match self.publishes_per_second() {
             Some(rate) => write!(f, "  {} publishes/s, each to {} subscribers", grouped(rate), self.fan_out)?,
@@ -116,9 +115,10 @@ impl Report {
     }
 
     fn write_drift(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let p50 = Drift::of_p50(self).map(|drift| format!("p50 {}", drift.show(time)));
         let p99 = Drift::of_p99(self).map(|drift| format!("p99 {}", drift.show(time)));
         let memory = Drift::of_memory(self).map(|drift| format!("RSS {}", drift.show(bytes)));
-        let shown: Vec<String> = p99.into_iter().chain(memory).collect();
+        let shown: Vec<String> = p50.into_iter().chain(p99).chain(memory).collect();
         if shown.is_empty() {
             return Ok(());
         }
@@ -201,6 +201,14 @@ pub(crate) fn ending(report: &Report) -> (bool, String) {
         (Outcome::Done, false) => "ok",
     };
     (said == "ok", said.to_owned())
+}
+
+/// The offered rate: deliveries that are due, or of a soak the operations that cause them.
+pub(crate) fn offered(report: &Report, open: &OpenLoop) -> String {
+    match &*report.scenario {
+        "soak" => format!("for {} calls and publishes offered", grouped(open.rate)),
+        _ => format!("of {} offered", grouped(open.rate * report.fan_out.max(1) as f64)),
+    }
 }
 
 /// Formats a JSON value as a word.
@@ -363,10 +371,10 @@ mod tests {
         let text = report.to_string();
         let expected = "throughput   10 000 deliveries/s of 10 000 offered  1 000 publishes/s, each to 10 subscribers  (";
         assert!(text.contains(expected), "{text}");
-        report.scenario = "soak".into();
+        (report.scenario, report.unit, report.fan_out) = ("soak".into(), "replies and deliveries".into(), 0);
         let text = report.to_string();
-        let expected =
-            "drift        p99 240 us -> 240 us (±0 %)  RSS 23.8 MiB -> 23.8 MiB (±0 %)  (first and";
+        assert!(text.contains(" replies and deliveries/s for 1 000 calls and publishes offered  "), "{text}");
+        let expected = "drift        p50 200 us -> 200 us (±0 %)  p99 240 us -> 240 us (±0 %)  RSS 23.8 MiB -> 23.8 MiB (±0 %)  (";
         assert!(text.contains(expected), "{text}");
     }
 

@@ -183,7 +183,7 @@ fn together(options: &SoakOptions, parts: Vec<Ran>) -> Result<Ran> {
     }
     let mut report = reports.first().cloned().ok_or_else(|| anyhow!("a soak has parts"))?;
     report.scenario = "soak".into();
-    report.unit = "operations".into();
+    report.unit = "replies and deliveries".into();
     report.mode = options.load.open_mode().unwrap_or_default();
     report.open =
         report.open.map(|open| OpenLoop { rate: options.load.open_rate().unwrap_or(open.rate), ..open });
