@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::thread::available_parallelism;
 
+use imori_core::time::Time;
 use imori_server::broker::Broker;
 use imori_server::{AcceptedConnection, GatewayFigures, RouteFigures, TakeConnections};
 use tracing::{info, warn};
@@ -17,7 +18,7 @@ use crate::files_watch;
 use crate::limits::CONNECTIONS_MAX;
 use crate::lock::lock;
 use crate::outgoing::HostList;
-use crate::routes::{Configuration, Problem, Problems, Route, load};
+use crate::routes::{Configuration, LoginRule, Problem, Problems, Route, load};
 use crate::scripts::{ScriptError, Scripts};
 use crate::shared::Shared;
 use crate::workers::WorkerHandle;
@@ -107,6 +108,10 @@ struct Inner {
 #[derive(Default)]
 struct InForce {
     routes: Option<Routes>,
+    /// When these were read.
+    read_at: Time,
+    /// The faults of the file as it is now, if it was not taken over.
+    problems: Vec<String>,
     deliveries: Deliveries,
 }
 
@@ -159,6 +164,8 @@ impl Inner {
         in_force.deliveries.renew(&self.shared, &routes.configuration);
         info!(routes = routes.configuration.routes.len(), "the gateway has its routes");
         in_force.routes = Some(routes);
+        in_force.read_at = self.shared.broker.now();
+        in_force.problems.clear();
     }
 }
 
@@ -174,6 +181,7 @@ impl files_watch::Followed for Inner {
         match Routes::read(&path) {
             Ok(routes) => self.install(routes),
             Err(problems) => {
+                lock(&self.in_force).problems = problems.0.iter().map(ToString::to_string).collect();
                 for problem in problems.0 {
                     warn!(%problem, "the routes are not taken over; those in force stay");
                 }
@@ -204,11 +212,28 @@ impl TakeConnections for Gateway {
         let figures = |route: &Arc<Route>| {
             let (responses, time) = route.responses.read();
             let in_flight = route.in_flight.load(Ordering::Relaxed);
-            RouteFigures { name: route.name.clone(), in_flight, responses, time }
+            RouteFigures {
+                name: route.name.clone(),
+                methods: route.methods.iter().map(ToString::to_string).collect(),
+                hosts: route.hosts.iter().map(ToString::to_string).collect(),
+                pattern: route.pattern(),
+                action: route.action.name(),
+                user: route.user.clone().filter(|_| route.login != LoginRule::Required),
+                has_scripts: route.has_scripts(),
+                in_flight,
+                responses,
+                time,
+            }
         };
         GatewayFigures {
             connections: workers.map(WorkerHandle::connections).sum(),
             routes: routes.map(figures).collect(),
+            file: in_force
+                .routes
+                .as_ref()
+                .map(|routes| (routes.path.display().to_string(), in_force.read_at)),
+            problems: in_force.problems.clone(),
+            script_faults: self.0.shared.script_faults.latest(),
         }
     }
 }

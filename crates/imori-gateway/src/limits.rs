@@ -85,3 +85,6 @@ pub(crate) const ACCESS_LINES_MAX: usize = 65_536;
 
 /// Certificates that scripts have chosen, kept by a worker.
 pub(crate) const CHOSEN_CERTIFICATES_MAX: usize = 256;
+
+/// Kinds of faults of scripts that are kept for operators.
+pub(crate) const SCRIPT_FAULTS_MAX: usize = 100;

@@ -54,7 +54,8 @@ pub use jwt::KeysError;
 pub use reload::{ReloadError, Reloader};
 pub use server::{LiveUsers, Server, StopHandle};
 pub use services::{
-    AcceptedConnection, GatewayFigures, ImportDefinitions, Importing, RouteFigures, Services, TakeConnections,
+    AcceptedConnection, GatewayFigures, ImportDefinitions, Importing, RouteFigures, ScriptFault, Services,
+    TakeConnections,
 };
 pub use settings::{Listener, Settings};
 pub use shared::{Phase, ServeError};

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
+use imori_core::time::Time;
 use serde_json::{Map, Value};
 
 use crate::tls::TlsOffer;
@@ -42,6 +43,27 @@ pub struct GatewayFigures {
     pub connections: usize,
     /// The routes in force.
     pub routes: Vec<RouteFigures>,
+    /// The file of the routes, and when it was last read without a fault; `None` without a gateway.
+    pub file: Option<(String, Time)>,
+    /// The faults of the file as it is now, each with its file and line, if it was not taken over.
+    pub problems: Vec<String>,
+    /// The latest faults of scripts, the latest first.
+    pub script_faults: Vec<ScriptFault>,
+}
+
+/// A fault of a script.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ScriptFault {
+    /// The phase, as routes files name it.
+    pub phase: &'static str,
+    /// The file and line, as `file:line` or `file:line:in method`; empty if none is known.
+    pub place: String,
+    /// The message and the class of the exception. Secrets are redacted.
+    pub message: String,
+    /// How often it came.
+    pub count: u64,
+    /// When it came last.
+    pub last: Time,
 }
 
 /// Figures of a route since it is in force.
@@ -49,6 +71,18 @@ pub struct GatewayFigures {
 pub struct RouteFigures {
     /// Its name.
     pub name: String,
+    /// Its methods; empty for all.
+    pub methods: Vec<String>,
+    /// Its hosts; empty for all.
+    pub hosts: Vec<String>,
+    /// What it matches: a path, a prefix that ends in `…`, or a regular expression after `~`.
+    pub pattern: String,
+    /// The key of its action in the routes file.
+    pub action: &'static str,
+    /// The user who acts; `None` for the caller or nobody.
+    pub user: Option<String>,
+    /// Whether it has scripts.
+    pub has_scripts: bool,
     /// Requests that wait for their response.
     pub in_flight: usize,
     /// Responses by the first digit of their status, 1 to 5; at 0 are others.

@@ -65,6 +65,25 @@ pub(crate) enum Phase {
 }
 
 impl Phase {
+    /// The key of its scripts in a routes file.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Phase::Init => "init",
+            Phase::InitWorker => "init_worker",
+            Phase::ExitWorker => "exit_worker",
+            Phase::SslHandshake => "ssl_handshake",
+            Phase::PostRead => "post_read",
+            Phase::ServerRewrite => "server_rewrite",
+            Phase::Set => "set",
+            Phase::Rewrite => "rewrite",
+            Phase::Access => "access",
+            Phase::Content => "content",
+            Phase::HeaderFilter => "header_filter",
+            Phase::BodyFilter => "body_filter",
+            Phase::Log => "log",
+        }
+    }
+
     /// Whether scripts of the phase have a request.
     pub(crate) fn has_request(self) -> bool {
         !matches!(self, Self::Init | Self::InitWorker | Self::ExitWorker | Self::SslHandshake)

@@ -141,17 +141,22 @@ impl Route {
             true => String::from("*"),
             false => self.methods.iter().map(Method::as_str).collect::<Vec<_>>().join(","),
         };
-        let matched = match &self.matcher {
-            Matcher::Path(path) => path.clone(),
-            Matcher::Prefix { prefix, .. } => format!("{prefix}…"),
-            Matcher::Regex(regex) => format!("~ {regex}"),
-        };
+        let matched = self.pattern();
         let user = match (self.login, &self.user) {
             (LoginRule::Required, _) => "the caller",
             (_, Some(user)) => user,
             (_, None) => "nobody",
         };
         format!("{methods} {matched} {} as {user}", self.action.name())
+    }
+
+    /// What it matches: a path, a prefix that ends in `…`, or a regular expression after `~`.
+    pub(crate) fn pattern(&self) -> String {
+        match &self.matcher {
+            Matcher::Path(path) => path.clone(),
+            Matcher::Prefix { prefix, .. } => format!("{prefix}…"),
+            Matcher::Regex(regex) => format!("~ {regex}"),
+        }
     }
 
     /// Whether a script runs for its requests.

@@ -74,7 +74,9 @@ pub(super) async fn run_alone(
     services.act_for(identity, &served.configuration.vhost, 0);
     let services: Rc<dyn Services> = services;
     let phase = exchange.phase.get();
-    match scripts.run(script, exchange, &services).await {
+    let outcome = scripts.run(script, exchange, &services).await;
+    worker.shared.script_faults.note_outcome(worker.shared.broker.now(), phase, &outcome);
+    match outcome {
         Outcome::Done(_) => return true,
         Outcome::Failed(exception) => {
             error!(?phase, %exception, backtrace = exception.backtrace.join("; "), "a script has raised");

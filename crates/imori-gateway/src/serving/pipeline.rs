@@ -285,7 +285,7 @@ async fn content(run: &Run<'_>, script: ScriptId) -> Result<Response<Body>, Answ
             open_lost(&worker, &served);
         }
         own.end_stream();
-        value_of(outcome, Phase::Content, &own_services)
+        value_of(outcome, Phase::Content, (&worker.shared, &own_services))
     });
     let chunks = tokio::select! {
         biased;

@@ -10,6 +10,7 @@ use crate::exchange::{Exchange, Phase};
 use crate::respond::{Body, problem};
 use crate::routes::ScriptId;
 use crate::scripts::{Outcome, Services};
+use crate::shared::Shared;
 use crate::worker::{Served, Worker};
 
 /// The scripts of a request.
@@ -38,7 +39,7 @@ impl Run<'_> {
         if matches!(outcome, Outcome::Lost) {
             open_lost(self.worker, self.served);
         }
-        value_of(outcome, phase, self.services)
+        value_of(outcome, phase, (&self.worker.shared, self.services))
     }
 }
 
@@ -49,8 +50,11 @@ impl Run<'_> {
 pub(super) fn value_of(
     outcome: Outcome,
     phase: Phase,
-    services: &ScriptServices,
+    (shared, services): (&Shared, &ScriptServices),
 ) -> Result<imori_ruby::Value, Response<Body>> {
+    if !matches!(&outcome, Outcome::Failed(exception) if exception.class == "Imori::RequestError") {
+        shared.script_faults.note_outcome(shared.broker.now(), phase, &outcome);
+    }
     match outcome {
         Outcome::Done(value) => Ok(value),
         Outcome::Failed(exception) => {

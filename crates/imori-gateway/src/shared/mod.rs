@@ -4,6 +4,7 @@ mod shared;
 mod access_log;
 mod feeds;
 mod pulled;
+mod script_faults;
 
 pub(crate) use feeds::{FeedKey, Reader, event_text};
 pub(crate) use pulled::Pull;

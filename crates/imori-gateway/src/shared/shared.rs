@@ -10,6 +10,7 @@ use tokio::sync::watch;
 use super::access_log::AccessLog;
 use super::feeds::Feeds;
 use super::pulled::Pulled;
+use super::script_faults::ScriptFaults;
 use crate::limits::SHARED_BYTES_MAX;
 use crate::scripts::SharedState;
 
@@ -21,6 +22,8 @@ pub(crate) struct Shared {
     /// Values that the scripts of all workers share.
     pub(crate) values: Arc<SharedState>,
     pub(crate) access_log: AccessLog,
+    /// The latest faults of scripts.
+    pub(crate) script_faults: ScriptFaults,
     connections: AtomicU64,
 }
 
@@ -32,6 +35,7 @@ impl Shared {
             pulled: Pulled::default(),
             values: Arc::new(SharedState::new(SHARED_BYTES_MAX)),
             access_log: AccessLog::default(),
+            script_faults: ScriptFaults::default(),
             connections: AtomicU64::new(0),
         }
     }

@@ -1,0 +1,79 @@
+//! The latest faults of scripts, for operators.
+
+use std::sync::Mutex;
+
+use imori_core::time::Time;
+use imori_server::ScriptFault;
+
+use crate::exchange::Phase;
+use crate::limits::SCRIPT_FAULTS_MAX;
+use crate::lock::lock;
+use crate::scripts::Outcome;
+
+/// Faults of scripts: each kind once, with how often it came.
+#[derive(Debug, Default)]
+pub(crate) struct ScriptFaults(Mutex<Vec<ScriptFault>>);
+
+impl ScriptFaults {
+    /// Notes the outcome of a script, if it has failed.
+    pub(crate) fn note_outcome(&self, now: Time, phase: Phase, outcome: &Outcome) {
+        let (place, message) = match outcome {
+            Outcome::Done(_) => return,
+            Outcome::Failed(exception) => {
+                let place = exception.backtrace.first().map_or("", String::as_str);
+                (place, format!("{} ({})", exception.message, exception.class))
+            }
+            Outcome::TimedOut => ("", String::from("the request took longer than its scripts may")),
+            Outcome::Lost => {
+                ("", String::from("a script did not end in its time, and its VM was opened anew"))
+            }
+        };
+        self.note(now, phase.name(), place, message);
+    }
+
+    /// Notes a fault. The one that was longest ago makes place for a new kind.
+    fn note(&self, now: Time, phase: &'static str, place: &str, message: String) {
+        let mut faults = lock(&self.0);
+        let is_same = |fault: &&mut ScriptFault| {
+            fault.phase == phase && fault.place == place && fault.message == message
+        };
+        if let Some(known) = faults.iter_mut().find(is_same) {
+            known.count += 1;
+            known.last = now;
+            return;
+        }
+        if faults.len() >= SCRIPT_FAULTS_MAX
+            && let Some((oldest, _)) = faults.iter().enumerate().min_by_key(|(_, fault)| fault.last)
+        {
+            faults.remove(oldest);
+        }
+        faults.push(ScriptFault { phase, place: place.to_owned(), message, count: 1, last: now });
+    }
+
+    /// The faults, the latest first.
+    pub(crate) fn latest(&self) -> Vec<ScriptFault> {
+        let mut faults = lock(&self.0).clone();
+        faults.sort_by_key(|fault| std::cmp::Reverse(fault.last));
+        faults
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_fault_that_comes_again_is_counted_and_the_oldest_makes_place() {
+        let faults = ScriptFaults::default();
+        for number in 0..SCRIPT_FAULTS_MAX as u64 {
+            faults.note(Time(number), "content", "a.rb:1", number.to_string());
+        }
+        faults.note(Time(1_000), "content", "a.rb:1", String::from("0"));
+        faults.note(Time(2_000), "content", "a.rb:1", String::from("new"));
+        let latest = faults.latest();
+        assert_eq!(latest.len(), SCRIPT_FAULTS_MAX);
+        assert_eq!((latest[0].message.as_str(), latest[0].count), ("new", 1));
+        assert_eq!((latest[1].message.as_str(), latest[1].count), ("0", 2));
+        assert!(latest.iter().all(|fault| fault.message != "1"), "the one that was longest ago is gone");
+    }
+}
