@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use axum::Router;
 use imori_core::authorize::Identity;
 use imori_server::broker::Broker;
 use imori_server::{ImportDefinitions, Importing, Services};
@@ -16,16 +17,17 @@ use crate::objects::import::Import;
 use crate::operations::take_over::take_over;
 use crate::requests::admin_state::AdminState;
 
-/// The handlers of the admin listeners and of the monitor's, and the import of the definitions file.
-pub fn services(broker: &Broker) -> Services {
+/// The handlers of the admin listeners and of the monitor's, and the import of the definitions file. The admin
+/// listeners have the handlers of the automation too, below `/automation`, for its users.
+pub fn services(broker: &Broker, automation: Option<Router>) -> Services {
     let metrics = Arc::new(Metrics::of(broker));
     let state = Arc::new(AdminState::new(broker, Arc::clone(&metrics)));
     live::start(broker, &state.live);
     Services {
-        automation: axum::Router::new(),
+        automation: automation.clone().unwrap_or_default(),
         gateway: None,
         monitor: monitor::routes(Arc::new(MonitorState::new(broker, metrics))),
-        admin: admin::routes(state),
+        admin: admin::routes(state, automation),
         definitions: Some(Box::new(Definitions(broker.clone()))),
     }
 }

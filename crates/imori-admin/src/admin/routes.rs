@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::handler::Handler;
-use axum::http::Method;
+use axum::http::{Method, StatusCode};
 use axum::middleware::{from_fn, from_fn_with_state};
+use axum::routing::any;
 use imori_core::authorize::Action;
 use imori_server::access::PolicyKind;
 use imori_server::http::{Guarded, guard};
@@ -24,7 +25,7 @@ use crate::requests::admin_state::AdminState;
 use crate::requests::answer::Answer;
 use crate::requests::endpoint::{Endpoint, Login, Right};
 use crate::requests::login::{challenge_no_page, log_in};
-use crate::requests::problem::word_refusals;
+use crate::requests::problem::{Problem, word_refusals};
 use crate::v1;
 
 const GET: Method = Method::GET;
@@ -32,8 +33,9 @@ const PUT: Method = Method::PUT;
 const POST: Method = Method::POST;
 const DELETE: Method = Method::DELETE;
 
-/// The admin listener: every endpoint of the table, the pages of the console, and nothing else. A path of `/api` may end with a slash.
-pub(crate) fn routes(state: Arc<AdminState>) -> Router {
+/// The admin listener: every endpoint of the table, the automation's, the pages of the console, and nothing else. A path
+/// of `/api` may end with a slash.
+pub(crate) fn routes(state: Arc<AdminState>, automation: Option<Router>) -> Router {
     let mut router = Router::new();
     let mut logins = HashMap::new();
     for endpoint in endpoints() {
@@ -46,6 +48,10 @@ pub(crate) fn routes(state: Arc<AdminState>) -> Router {
         router = router.route(&endpoint.path, endpoint.answers(&state));
         logins.insert(endpoint.path, endpoint.login);
     }
+    router = match automation {
+        Some(automation) => router.nest_service("/automation", automation),
+        None => router.route("/automation/{*path}", any(async || no_automation())),
+    };
     router
         .fallback(async || Answer::not_found())
         .method_not_allowed_fallback(async || Answer::not_allowed())
@@ -55,6 +61,12 @@ pub(crate) fn routes(state: Arc<AdminState>) -> Router {
         .layer(from_fn(word_refusals))
         .layer(from_fn(challenge_no_page))
         .with_state(state)
+}
+
+/// The answer of a broker without automation.
+fn no_automation() -> Problem {
+    let text = "this broker runs no automation: the configuration names no listener `automation`";
+    Problem::new(StatusCode::NOT_FOUND, text)
 }
 
 /// An endpoint that needs no login.

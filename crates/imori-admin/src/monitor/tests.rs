@@ -29,7 +29,10 @@ impl Running {
         config.listeners.automation = Vec::new();
         config.listeners.admin = Vec::new();
         config.broker.host_names = vec!["mq.example".parse().unwrap()];
-        Running { server: Some(Server::start_with(&config, crate::services).unwrap()), _data: data }
+        Running {
+            server: Some(Server::start_with(&config, |broker| crate::services(broker, None)).unwrap()),
+            _data: data,
+        }
     }
 
     fn address(&self, service: Service) -> SocketAddr {

@@ -11,6 +11,7 @@ mod events;
 mod overview;
 mod observation;
 mod config;
+mod gateway;
 mod definitions;
 mod users;
 mod vhosts;

@@ -11,8 +11,8 @@ use utoipa_axum::routes;
 
 use super::document::{head, with_refusals};
 use super::{
-    config, connections, definitions, events, exchanges, links, messages, observation, overview, policies,
-    queues, streams, users, vhosts,
+    config, connections, definitions, events, exchanges, gateway, links, messages, observation, overview,
+    policies, queues, streams, users, vhosts,
 };
 use crate::console::{feed, history, session};
 use crate::requests::admin_state::AdminState;
@@ -32,6 +32,7 @@ fn table() -> Vec<(Action, Right, Described)> {
     vec![
         (Manage, Shown, routes!(overview::show)),
         (Monitor, Nothing, routes!(overview::stalls)),
+        (Monitor, Nothing, routes!(gateway::show)),
         (Monitor, Nothing, routes!(observation::calls)),
         (Administer, Nothing, routes!(observation::start_trace)),
         (Administer, Nothing, routes!(observation::show_trace)),

@@ -1,5 +1,5 @@
 //! Admission to the API: clients on this machine while the broker has no users, then operators, users with a role, and
-//! holders of a token or an API key.
+//! holders of a token or an API key. At the admin listener, its own login comes first, and decides who asks.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -72,6 +72,8 @@ pub(super) async fn admit(
 struct Claim {
     /// It comes from this machine, and the broker has no users.
     is_open: bool,
+    /// The user whom the admin listener has logged in already.
+    identity: Option<Identity>,
     credential: Option<Credential>,
     login: Option<HttpLogin>,
 }
@@ -86,6 +88,7 @@ impl Claim {
     fn of(engine: &Engine, request: &Request) -> Claim {
         Claim {
             is_open: engine.broker.access().admits_guest() && engine.broker.is_from_here(request),
+            identity: request.extensions().get::<Identity>().cloned(),
             credential: credential(request.headers(), request.uri().query()),
             login: HttpLogin::of(&engine.broker, request),
         }
@@ -93,6 +96,9 @@ impl Claim {
 
     /// The user of a request; if the user logged in by a password, also the address and the name of the login.
     async fn requester(self, engine: &Engine) -> Result<(Requester, Option<(SocketAddr, Name)>), ApiError> {
+        if let Some(identity) = self.identity {
+            return operator_or_user(engine, &identity).map(|requester| (requester, None));
+        }
         if self.is_open {
             return Ok((Requester::local(engine.system_user()), None));
         }
@@ -113,16 +119,20 @@ impl Claim {
         let source = login.source();
         match login.decide(&engine.broker).await {
             Verdict::Granted(identity) => {
-                let user = identity.user.to_string();
-                let is_operator = may_administer(&identity);
-                // A caller that runs actions runs programs on this machine.
-                match is_operator || roles.knows(&user) {
-                    true => Ok((named(&user)?.with_operator(is_operator), Some((source, identity.user)))),
-                    false => Err(not_an_operator(&user)),
-                }
+                Ok((operator_or_user(engine, &identity)?, Some((source, identity.user))))
             }
             _ => Err(unauthorized()),
         }
+    }
+}
+
+/// The requester for a user who has logged in: an operator, or a user with a role.
+fn operator_or_user(engine: &Engine, identity: &Identity) -> Result<Requester, ApiError> {
+    let (user, is_operator) = (identity.user.to_string(), may_administer(identity));
+    // A caller that runs actions runs programs on this machine.
+    match is_operator || engine.roles().knows(&user) {
+        true => Ok(named(&user)?.with_operator(is_operator)),
+        false => Err(not_an_operator(&user)),
     }
 }
 

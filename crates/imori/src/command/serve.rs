@@ -4,7 +4,7 @@ use std::env;
 use std::fs;
 use std::io::ErrorKind;
 use std::net::{Ipv4Addr, Ipv6Addr};
-use std::path::{Path, PathBuf};
+use std::path::{self, Path, PathBuf};
 use std::str::FromStr;
 use std::sync::Arc;
 
@@ -127,7 +127,9 @@ impl Serve {
                 "`broker.accept_plaintext` names a listener that other hosts reach without TLS"
             );
         }
-        let folder = config.broker.data_dir.join("automation");
+        // Actions run in folders of their own, where a relative path would lead elsewhere.
+        let folder = path::absolute(config.broker.data_dir.join("automation"))
+            .context("the data folder cannot be found: the current folder is gone")?;
         let retention = Retention {
             age: config.automation.history_age_s.duration(),
             bytes: config.automation.history_bytes.0,
@@ -146,15 +148,15 @@ impl Serve {
         let mut watched = None;
         let started = Server::start_with(config, |broker| {
             watched = Some(broker.clone());
-            let mut services = imori_admin::services(broker);
-            let made = gateway.insert(Gateway::new(broker, config.gateway.workers));
-            services.gateway = Some(Arc::new(made.clone()));
-            if has_automation {
+            let automation = has_automation.then(|| {
                 let mut options = EngineOptions::new(&folder);
                 options.retention = retention;
                 options.server = server;
-                services.automation = imori_engine::start(options, broker);
-            }
+                imori_engine::start(options, broker)
+            });
+            let mut services = imori_admin::services(broker, automation);
+            let made = gateway.insert(Gateway::new(broker, config.gateway.workers));
+            services.gateway = Some(Arc::new(made.clone()));
             services
         });
         let mut server = started.map_err(|error| start_error(&loaded, error))?;
