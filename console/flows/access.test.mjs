@@ -28,6 +28,8 @@ const ROUTES = [
   ["connections", () => address("connections")],
   ["rpc", () => address("rpc")],
   ["trace", () => address("trace", { vhost })],
+  ["gateway", () => address("gateway")],
+  ...["executions", "rules", "packs", "sensors", "datastore"].map((part) => [part, () => address("automation", { part })]),
   ["users", () => address("users")],
   ["user", () => address("users", { name: login.user })],
   ["policies", () => address("policies")],

@@ -37,6 +37,8 @@ const PAGES: Readonly<Record<string, PageEntry>> = {
   connection: { section: "connections", load: () => import("./pages/connection.tsx").then((page) => page.ConnectionPage) },
   rpc: { section: "calls", load: () => import("./pages/traffic/calls.tsx").then((page) => page.CallsPage) },
   trace: { section: "trace", load: () => import("./pages/traffic/trace.tsx").then((page) => page.TracePage) },
+  automation: { section: "automation", load: () => import("./pages/automation/automation.tsx").then((page) => page.AutomationPage) },
+  gateway: { section: "gateway", load: () => import("./pages/gateway/gateway.tsx").then((page) => page.GatewayPage) },
   users: { section: "users", load: () => import("./pages/users.tsx").then((page) => page.UsersPage) },
   policies: { section: "policies", load: () => import("./pages/policies.tsx").then((page) => page.PoliciesPage) },
   configuration: { section: "configuration", load: () => import("./pages/configuration.tsx").then((page) => page.ConfigurationPage) },
@@ -51,6 +53,8 @@ const NAVIGATION = [
   ["connections", "connections"],
   ["rpc", "calls"],
   ["trace", "trace"],
+  ["automation", "automation"],
+  ["gateway", "gateway"],
   ["users", "users"],
   ["policies", "policies"],
   ["configuration", "configuration"],
@@ -198,5 +202,5 @@ function Outdated() {
 }
 
 function identityOf(query: URLSearchParams): string {
-  return ["vhost", "name"].map((key) => query.get(key) ?? "").join("\n");
+  return ["vhost", "name", "execution"].map((key) => query.get(key) ?? "").join("\n");
 }

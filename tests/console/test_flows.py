@@ -18,15 +18,32 @@ BROWSER = shutil.which("chromium")
 # The flows give their user a vhost, so it has to be a stored one.
 USER, PASSWORD = "flows", "flows-password"
 
+# Routes of the gateway: one answers, and the script of the other fails.
+ROUTES = """
+[[route]]
+path = "/hello"
+return = { status = 200, body = "hello" }
+
+[[route]]
+path = "/broken"
+content = { code = 'raise "a newt is missing"' }
+"""
+
 # Seconds for a file of flows, each of which opens a page or two.
 LONGEST_S = 240
 
 
 @pytest.fixture(scope="module")
 def imori(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Imori]:
-    """A broker with its console and every protocol."""
+    """A broker with its console, every protocol, the automation and the gateway."""
     folder = tmp_path_factory.mktemp("console")
-    with running_imori(folder, amqp=True, nats=True, admin=True) as imori:
+    routes = folder / "routes.toml"
+    routes.write_text(ROUTES)
+    settings = {"gateway.routes": str(routes)}
+    also = ["automation=127.0.0.1:0", "http=127.0.0.1:0"]
+    with running_imori(
+        folder, settings=settings, also=also, amqp=True, nats=True, admin=True
+    ) as imori:
         body = {"password": PASSWORD, "tags": ["administrator"]}
         assert ask(imori, f"/v1/users/{USER}", method="PUT", body=body).status in {201, 204}
         yield imori

@@ -86,8 +86,9 @@ export function parseJson(text: string): unknown {
 async function failureOf(response: Response): Promise<Failure> {
   const text = await response.text();
   try {
-    const problem = JSON.parse(text) as Partial<Problem>;
-    return new Failure(response.status, problem.detail ?? problem.title ?? "");
+    // StackStorm's API has the reason in `faultstring`.
+    const problem = JSON.parse(text) as Partial<Problem> & { faultstring?: string };
+    return new Failure(response.status, problem.detail ?? problem.faultstring ?? problem.title ?? "");
   } catch {
     return new Failure(response.status, text.slice(0, 500));
   }

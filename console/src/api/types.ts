@@ -10,6 +10,7 @@ export type Configuration = Schemas["Configuration"];
 export type Connection = Schemas["Connection"];
 export type Consumer = Schemas["Consumer"];
 export type Exchange = Schemas["Exchange"];
+export type Gateway = Schemas["Gateway"];
 export type LinkedSession = Schemas["LinkedSession"];
 export type Listener = Schemas["Listener"];
 export type Message = Schemas["Message"];
