@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from harness.automation import Automation, running_automation
+from harness.workflows import ST2, st2
 
 PACKS = Path(__file__).parent / "packs"
 
@@ -46,6 +47,17 @@ def test_an_event_of_the_packs_trigger_runs_the_action_of_its_rule(automation: A
     assert sent.status == 202
     (execution,) = automation.executions(rule="surfaces.say")
     assert automation.ended(execution["id"])["status"] == "succeeded"
+
+
+@pytest.mark.skipif(ST2 is None, reason="st2client is not installed")
+def test_st2_installs_a_pack_and_shows_it(automation: Automation) -> None:
+    installed = st2(automation, "pack", "install", f"file://{PACKS / 'kills'}")
+    assert installed.returncode == 0, installed
+    assert "kills" in installed.stdout
+    refused = st2(automation, "pack", "install", "file:///no/such/pack")
+    assert refused.returncode == 1, refused
+    assert "/no/such/pack" in refused.stdout + refused.stderr
+    assert "attribute" not in refused.stdout + refused.stderr
 
 
 def test_a_wrong_file_is_told_with_its_line_and_spoils_no_other(automation: Automation) -> None:

@@ -36,7 +36,8 @@ def st2(automation: Automation, *arguments: str) -> subprocess.CompletedProcess[
     """Runs StackStorm's command against an automation."""
     assert ST2 is not None
     home = str(automation.imori.log.parent)
-    environment = {"HOME": home, "PATH": os.environ["PATH"], "ST2_API_URL": f"{automation.url}/v1"}
+    urls = {name: f"{automation.url}/v1" for name in ("ST2_API_URL", "ST2_STREAM_URL")}
+    environment = {"HOME": home, "PATH": os.environ["PATH"], **urls}
     return subprocess.run(
         [ST2, *arguments],
         capture_output=True,

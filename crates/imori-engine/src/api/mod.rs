@@ -4,6 +4,7 @@ mod routes;
 mod admission;
 mod trials;
 mod aliases;
+mod stream;
 mod executions;
 mod workflows;
 mod inquiries;
@@ -16,6 +17,5 @@ mod packs;
 mod policies;
 mod sensors;
 mod keys;
-mod stream;
 
 pub(crate) use routes::routes;

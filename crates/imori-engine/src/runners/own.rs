@@ -38,6 +38,9 @@ impl Engine {
         result.insert("exit_code", if status == Status::Succeeded { 0 } else { 1 });
         result.insert("stdout", "");
         result.insert("stderr", "");
+        if run.action_text("entry_point") == "packs.install" && status == Status::Succeeded {
+            result.insert("output", output_of_install(&value));
+        }
         result.insert(key, value);
         Outcome { status, result: Value::Map(result) }
     }
@@ -184,6 +187,19 @@ fn key(run: &Run, name: &str) -> Result<Key, String> {
     let scope = text("scope").unwrap_or("system");
     let user = text("user").unwrap_or(run.user());
     Key::new(scope, user, text(name).unwrap_or_default()).map_err(|error| error.to_string())
+}
+
+/// The output of StackStorm's workflow `packs.install`, which `st2 pack install` reads.
+fn output_of_install(installed: &Value) -> Map {
+    let packs = installed.as_list().unwrap_or_default().iter().filter_map(Value::as_map);
+    let names: Vec<Value> = packs.clone().filter_map(|pack| pack.get("ref").cloned()).collect();
+    let problems = packs.filter_map(|pack| pack.get("problems")?.as_list()).flatten().cloned();
+    let mut output = Map::new();
+    output.insert("packs_list", names);
+    output.insert("warning_list", problems.collect::<Vec<Value>>());
+    output.insert("conflict_list", Vec::<Value>::new());
+    output.insert("message", "");
+    output
 }
 
 fn texts(run: &Run, name: &str) -> Vec<String> {
