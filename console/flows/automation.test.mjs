@@ -62,9 +62,9 @@ test("packs show their actions", async () => {
 
 test("a key is set, kept encrypted, and deleted after a question", async () => {
   await here.page.goto(part("datastore"));
-  await here.page.getByLabel("Key").fill("<b>flow</b>");
+  await here.page.getByLabel("Key", { exact: true }).fill("<b>flow</b>");
   await here.page.getByLabel("Keep the value encrypted").check();
-  await here.page.getByLabel("Value").fill("the-secret");
+  await here.page.getByLabel("Value", { exact: true }).fill("the-secret");
   await here.page.getByRole("button", { name: "Set a key of the system" }).click();
   await here.page.getByRole("cell", { name: "encrypted" }).waitFor();
   assert.equal((await here.page.content()).includes("the-secret"), false);
@@ -84,7 +84,7 @@ test("the gateway's routes are shown with the faults of their scripts", async ()
   await fetch(`http://${gateway}/hello`);
   await fetch(`http://${gateway}/broken`);
   await here.page.goto(address("gateway"));
-  await here.page.getByRole("cell", { name: "/hello" }).waitFor();
+  await here.page.getByRole("cell", { name: "/hello" }).first().waitFor();
   await here.page.getByText("a newt is missing (RuntimeError)").waitFor();
   await here.page.getByText(/routes\.toml:\d+/).first().waitFor();
 });
