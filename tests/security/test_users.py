@@ -310,13 +310,14 @@ def test_the_password_of_admin_can_come_from_a_file_that_is_closed_to_others(
 ) -> None:
     secret = tmp_path / "secret"
     secret.write_text("from-a-file\n")
-    secret.chmod(0o600)
+    # Kubernetes gives its secrets to the group of the container.
+    secret.chmod(0o440)
     with broker(tmp_path / "a", users__admin_password_file=secret) as imori:
         assert ask(imori, "/api/whoami", login="admin:from-a-file").json()["tags"] == [
             "administrator"
         ]
         assert ask(imori, "/api/whoami", login="admin:other").status == 401
-    secret.chmod(0o640)
+    secret.chmod(0o644)
     command = [BINARY, "serve", "--data-dir", str(tmp_path / "b")]
     environment = {"IMORI__USERS__ADMIN_PASSWORD_FILE": str(secret)}
     command += ["--listen", "stomp=127.0.0.1:0"]

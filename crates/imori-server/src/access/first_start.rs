@@ -27,6 +27,10 @@ impl fmt::Debug for FirstPassword {
     }
 }
 
+/// Mode bits that give other users access to the password file, or let its group write it. The group may read, as in
+/// `tls::files`: Kubernetes hands a secret to a container that does not run as root by its group alone.
+const OPEN_TO_OTHERS: u32 = 0o027;
+
 /// Creates `admin` if there are no users, with the password in this file or a generated one, which is returned. If a
 /// file is given, `admin` has its password after every start.
 pub(crate) fn make_admin(
@@ -66,11 +70,11 @@ pub(crate) fn make_admin(
     changed.map(|()| made)
 }
 
-/// Reads the first line of a file that only its owner may read (SECURITY OPS-03).
+/// Reads the first line of a file that only its owner and group may read (SECURITY OPS-03).
 fn read_secret(path: &Path) -> Result<String, AccessError> {
     let refuse = |error: io::Error| AccessError::Secret(path.to_owned(), error.to_string());
     let mode = fs::metadata(path).map_err(refuse)?.permissions().mode();
-    if mode & 0o077 != 0 {
+    if mode & OPEN_TO_OTHERS != 0 {
         let text = "others can read it; take their rights away with `chmod 600`";
         return Err(AccessError::Secret(path.to_owned(), String::from(text)));
     }

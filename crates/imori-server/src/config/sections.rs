@@ -167,8 +167,9 @@ sections! {
         scram: bool = false => NewConnections;
         /// The tag whose users may set the policies of a vhost, which can move and drop messages.
         policies: PolicySetter = PolicySetter::Policymaker => AtOnce;
-        /// A file that only its owner may read. Its first line becomes the password of the user `admin` at each start.
-        /// Without such a file the first start makes a password and prints it once.
+        /// A file that only its owner may write, and only its owner and group may read. Its first line becomes the
+        /// password of the user `admin` at each start. Without such a file the first start makes a password and prints it
+        /// once.
         admin_password_file: Option<PathBuf> = None => Restart;
     }
 
