@@ -20,12 +20,17 @@ CONSOLE_SOURCES := $(shell find console -type f -not -path '*/node_modules/*' -n
 # What `imori version` tells; a build by cargo alone tells of none.
 COMMIT = IMORI_COMMIT=$$(git rev-parse --short=12 HEAD) IMORI_COMMIT_DATE=$$(git log -1 --format=%cs)
 
+# Packages hold a static program if there is Rust's target for musl and a C compiler for it, as after `make static`;
+# with `STATIC=` they hold one for this system's glibc.
+STATIC ?= $(shell ci/static.sh)
+PACKED = target/$(addsuffix /,$(STATIC))dist/imori
+
 # Nothing is compiled twice there, and what would speed that up takes time and disk.
 ifdef CI
 export CARGO_INCREMENTAL = 0
 endif
 
-.PHONY: help run test console check instructions deny advisories build unit sim fuzz interop amqp alone automation stalls durability automation-kills long-queue docs packages bench peers mutants packs soak setup fmt clean
+.PHONY: help run test console check instructions deny advisories build unit sim fuzz interop amqp alone automation stalls durability automation-kills long-queue docs packages packages-quick static bench peers mutants packs soak setup fmt clean
 
 help: ## Shows this list.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -131,9 +136,16 @@ docs: build ## The commands, links and keys in the documents; the site in target
 
 packages: console ## Debian package, archive, wheel, npm package and bill of materials in target/packages; a test installs them.
 	ci/setup.sh check
-	$(COMMIT) $(CARGO) build --profile dist --locked --bin imori
-	.venv/bin/python ci/packages.py target/dist/imori target/packages
-	IMORI_BIN=$(CURDIR)/target/dist/imori .venv/bin/pytest -q tests/packages
+	$(COMMIT) $(if $(STATIC),CC_$(subst -,_,$(STATIC))=musl-gcc) \
+	$(CARGO) build --profile dist --locked --bin imori $(addprefix --target ,$(STATIC))
+	.venv/bin/python ci/packages.py $(PACKED) target/packages $(addprefix --url-base ,$(URL_BASE))
+	IMORI_BIN=$(CURDIR)/$(PACKED) .venv/bin/pytest -q tests/packages
+
+packages-quick: build ## The same packages without compression of what is tested, an image's content, and the Helm chart.
+	.venv/bin/pytest -q -n 2 --dist loadfile tests/packages
+
+static: ## Installs what `make packages` links a static program with.
+	ci/setup.sh static
 
 bench: ## A short benchmark of this broker alone.
 	$(CARGO) build --profile dist --bin imori

@@ -40,7 +40,10 @@ EXTENSIONS = {
     "ci": {"py", "sh", "sha256", "toml"},
     "console": {"css", "gitignore", "html", "json", "md", "mjs", "npmrc", "svg", "ts", "tsx"},
     "crates": {"c", "conf", "css", "js", "py", "rb", "rs", "sh", "talk", "toml", "txt", "yaml"},
-    "deploy": {"control", "copyright", "json", "postinst", "postrm", "prerm", "service", "toml", "yml"},
+    "deploy": {
+        *("Dockerfile", "control", "copyright", "group", "helmignore", "json", "passwd", "postinst", "postrm"),
+        *("prerm", "rb", "service", "toml", "tpl", "txt", "yaml", "yml"),
+    },
     "docs": {"json", "md", "png", "toml"},
     "examples": {"html", "java", "js", "md", "py", "sh", "toml", "xml"},
     "fuzz": {"dict", "rs", "toml"},

@@ -1,10 +1,10 @@
-"""Packs a binary of `imori` for those who install it: a Debian package, an archive, a wheel and an npm package, with a
-bill of materials and the checksums of all.
+"""Packs a binary of `imori`: a Debian package, an archive, a wheel and an npm package, with a bill of materials and the
+checksums of all; with the address of the archive, also a Homebrew formula.
 
-Usage: ci/packages.py BINARY OUTPUT_FOLDER [--version VERSION] [--quick]
+Usage: ci/packages.py BINARY OUTPUT_FOLDER [--version VERSION] [--url-base URL] [--quick]
 
 `make packages` builds the binary first. Every file in a package carries the time of the last commit, so a second build
-gives the same bytes. `--quick` leaves out compression.
+gives the same bytes. `--quick` leaves out compression, and the limit of size.
 """
 
 from __future__ import annotations
@@ -33,9 +33,13 @@ ROOT = Path(__file__).resolve().parent.parent
 DEPLOY = ROOT / "deploy"
 SUMMARY = "A message broker for the clients you already have: STOMP, NATS, AMQP 0-9-1 and 1.0"
 
-# The names of each architecture in Debian and in Node.js.
+# The stripped program, in bytes: what an image of it holds, and what every package compresses.
+PROGRAM_BYTES_MAX = 25_000_000
+
+# The names of each architecture in Debian, in Node.js and in Homebrew.
 ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
 NODE_ARCHITECTURES = {"x86_64": "x64", "aarch64": "arm64"}
+HOMEBREW_ARCHITECTURES = {"x86_64": "x86_64", "aarch64": "arm64"}
 SHELLS = {
     "bash": "usr/share/bash-completion/completions/imori",
     "fish": "usr/share/fish/vendor_completions.d/imori.fish",
@@ -66,6 +70,8 @@ class Packer:
         program = self._put(binary, "usr/bin/imori", 0o755)
         if not self.is_quick:
             run("strip", program)
+            if (size := program.stat().st_size) > PROGRAM_BYTES_MAX:
+                sys.exit(f"{binary}: {size} bytes after `strip`; at most {PROGRAM_BYTES_MAX} are packed")
         self.is_static = "INTERP" not in run("readelf", "--program-headers", "--wide", program)
         self._put(DEPLOY / "systemd/imori.service", "usr/lib/systemd/system/imori.service")
         self._put(DEPLOY / "debian/imori.toml", "etc/imori/imori.toml")
@@ -127,12 +133,31 @@ class Packer:
         return package
 
     def archive(self) -> Path:
-        """A compressed archive of one folder, for other systems."""
-        name = f"imori-{self.version}-{self.machine}-linux"
+        """A compressed archive of one folder, for other systems; that of a static program is a context for an image."""
+        name = f"imori-{self.version}-{self.machine}-linux" + ("-musl" if self.is_static else "")
         path = self.output / f"{name}.tar.gz"
         files = {name_at_root: ROOT / name_at_root for name_at_root in ("LICENSE", "README.md")}
         files |= {member.removeprefix("usr/"): source for member, source in self._files()}
+        if self.is_static:
+            files["Dockerfile"] = DEPLOY / "docker/Dockerfile"
+            files |= {f"container/{name}": DEPLOY / "docker" / name for name in ("group", "imori.toml", "passwd")}
         self._pack(path, name, files)
+        return path
+
+    def formula(self, archive: Path, url_base: str) -> Path:
+        """A Homebrew formula that downloads the archive from below an address."""
+        text = (DEPLOY / "homebrew/imori.rb").read_text()
+        for name, value in {
+            "ARCHITECTURE": HOMEBREW_ARCHITECTURES[self.machine],
+            "ARCHIVE": archive.name,
+            "SHA256": hashlib.sha256(archive.read_bytes()).hexdigest(),
+            "URL_BASE": url_base.rstrip("/"),
+            "VERSION": self.version,
+        }.items():
+            text = text.replace(f"@{name}@", value)
+        path = self.output / "imori.rb"
+        # The template's comment is about the template.
+        path.write_text(text.partition("\n")[2])
         return path
 
     def npm(self) -> Path:
@@ -231,12 +256,16 @@ def main() -> None:
     arguments.add_argument("binary", type=Path)
     arguments.add_argument("output", type=Path)
     arguments.add_argument("--version", default=current_version())
+    arguments.add_argument("--url-base", help="make a Homebrew formula for an archive below this address")
     arguments.add_argument("--quick", action="store_true", help="do not compress")
     given = arguments.parse_args()
     output = given.output.resolve()
     output.mkdir(parents=True, exist_ok=True)
     packer = Packer(given.binary.resolve(), output, given.version, is_quick=given.quick)
-    packages = [packer.debian(), packer.archive(), packer.wheel(), packer.npm(), packer.bill_of_materials()]
+    archive = packer.archive()
+    packages = [packer.debian(), archive, packer.wheel(), packer.npm(), packer.bill_of_materials()]
+    if given.url_base:
+        packages.append(packer.formula(archive, given.url_base))
     shutil.rmtree(packer.tree)
     sums = (f"{hashlib.sha256(package.read_bytes()).hexdigest()}  {package.name}\n" for package in packages)
     (output / "SHA256SUMS").write_text("".join(sums))

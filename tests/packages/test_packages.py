@@ -58,7 +58,8 @@ def pack(folder: Path, version: str) -> Path:
     """Makes the packages of a version in a folder of its own."""
     output = folder / version
     command = [sys.executable, "ci/packages.py", BINARY, str(output), "--version", version]
-    subprocess.run([*command, "--quick"], cwd=REPOSITORY, check=True, capture_output=True)
+    command += ["--url-base", "https://packages.example/imori", "--quick"]
+    subprocess.run(command, cwd=REPOSITORY, check=True, capture_output=True)
     return output
 
 
@@ -174,6 +175,24 @@ def test_npm_installs_the_package(packages: Path, tmp_path: Path) -> None:
     remove = ["npm", "uninstall", "--global", "--prefix", str(tmp_path), "imori"]
     subprocess.run(remove, check=True, capture_output=True)
     assert not (tmp_path / "bin/imori").exists()
+
+
+@pytest.mark.skipif(shutil.which("ruby") is None, reason="ruby is missing")
+def test_the_formula_installs_the_archive(packages: Path, tmp_path: Path) -> None:
+    formula = packages / "1.0.1/imori.rb"
+    assert "@" not in formula.read_text()
+    subprocess.run(["ruby", "-wc", formula], check=True, capture_output=True)
+    (archive,) = formula.parent.glob("*.tar.gz")
+    # The program tells the version of its manifest, and not of this package.
+    version = subprocess.run([BINARY, "--version"], check=True, capture_output=True, text=True)
+    told = formula.read_text().replace('"1.0.1"', f'"{version.stdout.split()[-1]}"')
+    (tmp_path / "imori.rb").write_text(told)
+    homebrew = Path(__file__).with_name("homebrew.rb")
+    command = ["ruby", *map(str, [homebrew, tmp_path / "imori.rb", archive, tmp_path / "prefix"])]
+    service = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    assert service.split()[:2] == [str(tmp_path / "prefix/bin/imori"), "serve"]
+    installed = {path.name for path in (tmp_path / "prefix").rglob("*") if path.is_file()}
+    assert {"imori", "imori.1.gz", "imori.fish", "_imori", "imori.toml"} <= installed
 
 
 def test_the_bill_of_materials_names_what_is_linked(packages: Path, tmp_path: Path) -> None:
