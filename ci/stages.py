@@ -32,7 +32,7 @@ class Stage:
 BUILD = (Stage("build", 900),)
 
 LANES = (
-    (Stage("check", 300), Stage("unit", 360), Stage("interop", 420)),
+    (Stage("check", 300), Stage("unit", 360), Stage("interop", 420), Stage("packages-quick", 60)),
     (Stage("sim", 200), Stage("amqp", 260), Stage("automation", 300), Stage("docs", 120)),
 )
 
@@ -103,8 +103,8 @@ def main() -> int:
         run.lane(ALONE)
     print("---- stages")
     for result in run.results:
-        print(f"{result.stage.target:<12} {verdict(result)}")
-    print(f"{'all':<12} {time.monotonic() - begin:.0f} s")
+        print(f"{result.stage.target:<14} {verdict(result)}")
+    print(f"{'all':<14} {time.monotonic() - begin:.0f} s")
     return 1 if run.has_failed() else 0
 
 
