@@ -5,6 +5,7 @@ import re
 import shlex
 import shutil
 import subprocess
+import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from harness.imori import BINARY, REPOSITORY
 
 DOCKER = REPOSITORY / "deploy/docker"
 HADOLINT = REPOSITORY / ".tools/deploy/bin/hadolint"
+NAME_SERVER = Path(__file__).with_name("name_server.py")
 CERTIFICATES = Path("/etc/ssl/certs/ca-certificates.crt")
 
 # A root that is read-only but for its volume, with a network of loopback alone.
@@ -139,7 +141,9 @@ def run_in(root: Path, image: Image, script: str) -> str:
     return ended.stdout
 
 
-def test_a_container_keeps_messages_without_writing_to_its_root(tmp_path: Path) -> None:
+def test_a_container_keeps_messages_and_finds_names_without_writing_to_its_root(
+    tmp_path: Path,
+) -> None:
     if os.getuid() != 0 or not can_mount(tmp_path):
         pytest.skip("a root takes the right to mount")
     context, root = tmp_path / "context", tmp_path / "root"
@@ -149,6 +153,7 @@ def test_a_container_keeps_messages_without_writing_to_its_root(tmp_path: Path) 
     tmp_path.chmod(0o755)
     image = build(context, root)
     add_libraries(root)
+    (root / "etc/resolv.conf").write_text("nameserver 127.0.0.1\n")
     for folder in ("proc", "dev"):
         (root / folder).mkdir()
     serve, health = shlex.join(image.command), shlex.join(image.health[1:])
@@ -174,13 +179,17 @@ def test_a_container_keeps_messages_without_writing_to_its_root(tmp_path: Path) 
         ! touch {root}/etc/new 2>{tmp_path}/refused
         {start}
         $inside pub --header persistent:true /queue/kept 'a message' >{tmp_path}/published
+        {sys.executable} {NAME_SERVER} >{tmp_path}/names &
+        until grep -q ready {tmp_path}/names; do :; done
+        $inside respond --url stomp://guest:guest@a.name.example:61613 /queue/add-one --add-one &
+        $inside call --url stomp://guest:guest@another.example:61613 /queue/add-one 41
         {stop}
         {start}
         $inside sub --count 1 /queue/kept
         {stop}
         """,
     )
-    assert printed.split("\n") == ["1", "1", "a message", ""]
+    assert printed.split("\n") == ["1", "42", "1", "a message", ""]
     assert "Read-only" in (tmp_path / "refused").read_text()
     told = re.findall(r"^listening \S+ (\S+):(\d+)$", (tmp_path / "out").read_text(), re.MULTILINE)
     assert {
