@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -150,6 +151,16 @@ def test_the_archive_runs_where_it_is_unpacked(packages: Path, tmp_path: Path) -
     (folder,) = tmp_path.iterdir()
     said = subprocess.run([folder / "bin/imori", "--help"], check=True, capture_output=True)
     assert b"imori <COMMAND>" in said.stdout
+    # Only a static program runs in an image without a distribution.
+    libraries = subprocess.run(["ldd", folder / "bin/imori"], capture_output=True, check=False)
+    assert ("-musl" in archive.name) == (b"=>" not in libraries.stdout)
+    copied = {"bin/imori", "container/group", "container/imori.toml", "container/passwd"}
+    if "-musl" in archive.name:
+        lines = re.findall(r"^COPY (?!--from)(.*) \S+$", (folder / "Dockerfile").read_text(), re.M)
+        assert {source for line in lines for source in line.split()} == copied
+        assert all((folder / source).is_file() for source in copied)
+    else:
+        assert not (folder / "Dockerfile").exists()
 
 
 def test_pip_installs_the_wheel(packages: Path, tmp_path: Path) -> None:
