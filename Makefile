@@ -20,9 +20,8 @@ CONSOLE_SOURCES := $(shell find console -type f -not -path '*/node_modules/*' -n
 # What `imori version` tells; a build by cargo alone tells of none.
 COMMIT = IMORI_COMMIT=$$(git rev-parse --short=12 HEAD) IMORI_COMMIT_DATE=$$(git log -1 --format=%cs)
 
-# Packages hold a static program if there is Rust's target for musl and a C compiler for it, as after `make static`;
-# with `STATIC=` they hold one for this system's glibc.
-STATIC ?= $(shell ci/static.sh)
+# Packages hold a program for this system's glibc, and with `STATIC=$$(ci/static.sh)`, after `make static`, one on musl.
+STATIC ?=
 PACKED = target/$(addsuffix /,$(STATIC))dist/imori
 
 # Nothing is compiled twice there, and what would speed that up takes time and disk.

@@ -95,7 +95,10 @@ fn build_library(out: &Path, mruby: &Path, generated: &[PathBuf]) {
     }
     let objects = compiler.objects(&files, &out.join("stage2"));
     compiler.archive(&objects, "imori_mruby");
-    println!("cargo:rustc-link-lib=m");
+    // musl's libc has the mathematics, and a linker that looks for more finds that of glibc, which does not fit.
+    if env::var("CARGO_CFG_TARGET_ENV").as_deref() != Ok("musl") {
+        println!("cargo:rustc-link-lib=m");
+    }
 }
 
 /// The compiler's own files: the parser includes `lex.def`, and `y.tab.c` is generated already.
