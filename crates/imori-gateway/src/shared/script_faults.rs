@@ -6,7 +6,7 @@ use imori_core::time::Time;
 use imori_server::ScriptFault;
 
 use crate::exchange::Phase;
-use crate::limits::SCRIPT_FAULTS_MAX;
+use crate::limits::{FAULT_TEXT_BYTES_MAX, SCRIPT_FAULTS_MAX};
 use crate::lock::lock;
 use crate::scripts::Outcome;
 
@@ -28,11 +28,12 @@ impl ScriptFaults {
                 ("", String::from("a script did not end in its time, and its VM was opened anew"))
             }
         };
-        self.note(now, phase.name(), place, message);
+        self.note(now, phase.name(), place, &message);
     }
 
     /// Notes a fault. The one that was longest ago makes place for a new kind.
-    fn note(&self, now: Time, phase: &'static str, place: &str, message: String) {
+    fn note(&self, now: Time, phase: &'static str, place: &str, message: &str) {
+        let (place, message) = (shortened(place), shortened(message));
         let mut faults = lock(&self.0);
         let is_same = |fault: &&mut ScriptFault| {
             fault.phase == phase && fault.place == place && fault.message == message
@@ -47,7 +48,7 @@ impl ScriptFaults {
         {
             faults.remove(oldest);
         }
-        faults.push(ScriptFault { phase, place: place.to_owned(), message, count: 1, last: now });
+        faults.push(ScriptFault { phase, place, message, count: 1, last: now });
     }
 
     /// The faults, the latest first.
@@ -58,18 +59,42 @@ impl ScriptFaults {
     }
 }
 
+/// The text, cut off with `…` if it is longer than the limit.
+fn shortened(text: &str) -> String {
+    match text.len() > FAULT_TEXT_BYTES_MAX {
+        true => {
+            let kept = text.floor_char_boundary(FAULT_TEXT_BYTES_MAX);
+            format!("{}…", text.get(..kept).unwrap_or_default())
+        }
+        false => text.to_owned(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
+    fn a_long_message_is_cut_off_between_characters() {
+        let faults = ScriptFaults::default();
+        for rest in ["a", "b"] {
+            let message = format!("x{}{rest}", "é".repeat(FAULT_TEXT_BYTES_MAX));
+            faults.note(Time(1), "content", "a.rb:1", &message);
+        }
+        let expected = format!("x{}…", "é".repeat(FAULT_TEXT_BYTES_MAX / 2 - 1));
+        let latest = faults.latest();
+        assert_eq!(latest.len(), 1, "what differs behind the limit is one kind");
+        assert_eq!((latest[0].message.as_str(), latest[0].count), (expected.as_str(), 2));
+    }
+
+    #[test]
     fn a_fault_that_comes_again_is_counted_and_the_oldest_makes_place() {
         let faults = ScriptFaults::default();
         for number in 0..SCRIPT_FAULTS_MAX as u64 {
-            faults.note(Time(number), "content", "a.rb:1", number.to_string());
+            faults.note(Time(number), "content", "a.rb:1", &number.to_string());
         }
-        faults.note(Time(1_000), "content", "a.rb:1", String::from("0"));
-        faults.note(Time(2_000), "content", "a.rb:1", String::from("new"));
+        faults.note(Time(1_000), "content", "a.rb:1", "0");
+        faults.note(Time(2_000), "content", "a.rb:1", "new");
         let latest = faults.latest();
         assert_eq!(latest.len(), SCRIPT_FAULTS_MAX);
         assert_eq!((latest[0].message.as_str(), latest[0].count), ("new", 1));
