@@ -19,6 +19,10 @@ test("an execution is cancelled from its page, and run again", async () => {
   const { id } = await run("sleep 60");
   await here.page.goto(part("executions", { execution: id }));
   await here.page.getByRole("button", { name: "Cancel the execution" }).click();
+  const question = here.page.getByRole("dialog");
+  await question.getByText("Cancel the execution of core.local").waitFor();
+  assert.equal((await api("GET", `/automation/v1/executions/${id}`)).status, "running");
+  await question.getByRole("button", { name: "Cancel the execution" }).click();
   await here.page.getByText("canceled", { exact: true }).waitFor();
   const ended = await run("echo again");
   await here.page.goto(part("executions", { execution: ended.id }));

@@ -639,6 +639,8 @@ export const en = {
     tasks: "Tasks",
     runAgain: "Run again",
     cancelExecution: "Cancel the execution",
+    cancelExecutionOf: (action: string) => `Cancel the execution of ${action}`,
+    cancelExecutionText: "A running action is ended; a workflow also cancels its tasks. What they have done stays.",
     noExecutions: "No execution matches.",
     trigger: "Trigger",
     description: "Description",

@@ -635,6 +635,8 @@ export const ja: Words = {
     tasks: "タスク",
     runAgain: "再実行",
     cancelExecution: "実行を取り消す",
+    cancelExecutionOf: (action: string) => `${action} の実行を取り消す`,
+    cancelExecutionText: "実行中のアクションは終了します。ワークフローはタスクも取り消します。すでに行われた処理は元に戻りません。",
     noExecutions: "一致する実行はありません。",
     trigger: "トリガー",
     description: "説明",

@@ -7,6 +7,7 @@ import { failureOf, useLoad } from "../../load.ts";
 import { useLocale } from "../../locale.ts";
 import type { Failure } from "../../api/client.ts";
 import { Badge, type Tone } from "../../parts/badge.tsx";
+import { Dialog } from "../../parts/dialog.tsx";
 import { FailureNote } from "../../parts/failure.tsx";
 import { Choice, Field } from "../../parts/field.tsx";
 import { Link } from "../../parts/link.tsx";
@@ -75,6 +76,7 @@ function One({ id }: { id: string }) {
   const { words, format } = useLocale();
   const w = words.automation;
   const [failure, setFailure] = useState<Failure | null>(null);
+  const [isCancelling, setCancelling] = useState(false);
   const execution = useLoad(`execution ${id}`, (signal) => read<Execution>("/executions" + path(id), {}, signal), INTERVAL_MS);
   const act = (work: Promise<unknown>): void => {
     setFailure(null);
@@ -98,7 +100,7 @@ function One({ id }: { id: string }) {
                     {w.runAgain}
                   </button>
                 ) : (
-                  <button type="button" class="button small danger-outline" onClick={() => act(change("delete", "/executions" + path(id)))}>
+                  <button type="button" class="button small danger-outline" onClick={() => setCancelling(true)}>
                     {w.cancelExecution}
                   </button>
                 )}
@@ -132,6 +134,21 @@ function One({ id }: { id: string }) {
             </pre>
           </Section>
           {(value.children?.length ?? 0) > 0 && <Children id={id} />}
+          {isCancelling && (
+            <Dialog
+              title={w.cancelExecutionOf(value.action.ref)}
+              action={w.cancelExecution}
+              isDanger
+              onAct={async () => {
+                await change("delete", "/executions" + path(id));
+                setCancelling(false);
+                execution.reload();
+              }}
+              onClose={() => setCancelling(false)}
+            >
+              <p>{w.cancelExecutionText}</p>
+            </Dialog>
+          )}
         </>
       )}
     </Loaded>
