@@ -20,8 +20,10 @@ import websocket
 from nats.aio.client import Client
 from nats.aio.msg import Msg
 
-from harness.admin import ask
+from harness.admin import ask, read
+from harness.deadline import wait_for
 from harness.gateway import Gateway, StartGateway, running_gateway
+from harness.imori import running_imori
 
 ROUTES = """
 [gateway]
@@ -562,6 +564,37 @@ def test_changed_routes_are_read_again_and_broken_ones_are_not(start_gateway: St
     while time.monotonic() < deadline and gateway.ask("GET", "/").body != b"new":
         time.sleep(0.1)
     assert gateway.ask("GET", "/").body == b"new"
+
+
+def test_operators_see_why_changed_routes_are_not_read(start_gateway: StartGateway) -> None:
+    route = '[[route]]\npath = "/%s"\nmethods = ["GET"]\nreturn = { status = 200 }\n'
+    gateway = start_gateway(route % "old", admin=True)
+    for _ in range(3):
+        assert gateway.ask("GET", "/old").status == 200
+    first = read(gateway.imori, "/v1/gateway")
+    assert (first["file"], first["problems"]) == (str(gateway.routes), [])
+    (shown,) = first["routes"]
+    wanted = {"methods": ["GET"], "pattern": "/old", "action": "return", "in_flight": 0}
+    assert wanted.items() <= shown.items()
+    assert shown["responses"] == [0, 3, 0, 0, 0]
+    gateway.routes.write_text("[[route]]\npath = 7\n")
+    wait_for(lambda: read(gateway.imori, "/v1/gateway")["problems"] != [])
+    refused = read(gateway.imori, "/v1/gateway")
+    assert "routes.toml:2: " in refused["problems"][0]
+    assert refused["read_at"] == first["read_at"]
+    assert [each["pattern"] for each in refused["routes"]] == ["/old"]
+    gateway.routes.write_text(route % "new")
+    wait_for(lambda: read(gateway.imori, "/v1/gateway")["problems"] == [])
+    renewed = read(gateway.imori, "/v1/gateway")
+    assert renewed["read_at"] > first["read_at"]
+    assert [each["pattern"] for each in renewed["routes"]] == ["/new"]
+
+
+def test_a_broker_without_routes_says_so(tmp_path: Path) -> None:
+    with running_imori(tmp_path, admin=True) as imori:
+        shown = read(imori, "/v1/gateway")
+        assert shown.get("file") is None
+        assert (shown["routes"], shown["script_faults"]) == ([], [])
 
 
 def log_of(gateway: Gateway) -> list[str]:

@@ -12,10 +12,12 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from http.client import HTTPConnection
 from pathlib import Path
+from typing import Any
 
 import pika
 import pytest
 
+from harness.admin import read
 from harness.gateway import Answer, Gateway, StartGateway, running_gateway
 
 ROUTES = r"""
@@ -185,7 +187,7 @@ return = { status = 200, body = "{$shout}" }
 def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
     folder = tmp_path_factory.mktemp("scripts")
     settings = {"users.guest": "always", "gateway.workers": 1}
-    with running_gateway(folder, ROUTES, settings=settings, amqp=True) as gateway:
+    with running_gateway(folder, ROUTES, settings=settings, amqp=True, admin=True) as gateway:
         yield gateway
 
 
@@ -238,6 +240,24 @@ def test_a_failure_is_told_to_the_log_and_not_to_the_client(gateway: Gateway) ->
     lines = [line for line in gateway.imori.log_lines() if "no luck" in line]
     assert lines
     assert "routes.toml:" in lines[0]
+
+
+def test_operators_see_a_failure_once_with_its_line_and_how_often_it_came(
+    gateway: Gateway,
+) -> None:
+    def shown() -> list[dict[str, Any]]:
+        faults = read(gateway.imori, "/v1/gateway")["script_faults"]
+        return [fault for fault in faults if "no luck" in fault["message"]]
+
+    gateway.ask("GET", "/fails")
+    (before,) = shown()
+    for _ in range(3):
+        gateway.ask("GET", "/fails")
+    (after,) = shown()
+    assert after["count"] == before["count"] + 3
+    assert after["last"] >= before["last"]
+    assert after["phase"] == "content"
+    assert "routes.toml:" in after["place"]
 
 
 @pytest.mark.parametrize("path", ["/loop", "/greedy", "/deep"])
