@@ -129,7 +129,7 @@ function One({ id }: { id: string }) {
             <h3>{w.parameters}</h3>
             <Values values={value.parameters ?? {}} label={w.parameters} />
             <h3>{w.result}</h3>
-            <pre class="scroll" tabIndex={0} role="group" aria-label={w.result}>
+            <pre tabIndex={0} role="group" aria-label={w.result}>
               {resultText(value.result)}
             </pre>
           </Section>

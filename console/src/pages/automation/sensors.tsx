@@ -3,14 +3,15 @@
 import { useState } from "preact/hooks";
 import { change, path, read, type Sensor } from "../../api/automation.ts";
 import type { Failure } from "../../api/client.ts";
+import { visibleText } from "../../format.ts";
 import { failureOf, useLoad } from "../../load.ts";
 import { useLocale } from "../../locale.ts";
+import { Badge } from "../../parts/badge.tsx";
 import { FailureNote } from "../../parts/failure.tsx";
 import { Loaded } from "../../parts/loaded.tsx";
 import { Name } from "../../parts/name.tsx";
 import { Section } from "../../parts/page.tsx";
 import { Table } from "../../parts/table.tsx";
-import { Values } from "../../parts/values.tsx";
 
 const INTERVAL_MS = 5_000;
 
@@ -35,7 +36,7 @@ export function Sensors() {
             columns={[
               { label: w.sensor, cell: (sensor) => <Name text={sensor.ref} /> },
               { label: w.description, isText: true, cell: (sensor) => <Name text={sensor.description ?? ""} /> },
-              { label: w.state, cell: (sensor) => <Values values={sensor["x-imori"] ?? {}} label={w.state} /> },
+              { label: w.state, isText: true, cell: (sensor) => <State of={sensor["x-imori"] ?? {}} /> },
               {
                 label: w.enabled,
                 cell: (sensor) => <input type="checkbox" checked={sensor.enabled} aria-label={w.enabledOf(sensor.ref)} onClick={(event) => (event.preventDefault(), enable(sensor))} />,
@@ -45,5 +46,23 @@ export function Sensors() {
         )}
       </Loaded>
     </Section>
+  );
+}
+
+/** The status of a sensor; of one that does not run, also how it ended and its last lines. */
+function State({ of }: { of: Readonly<Record<string, unknown>> }) {
+  const { status, last_end: lastEnd, output } = of;
+  const isRunning = status === "running";
+  const lines = [lastEnd, ...(Array.isArray(output) ? output : [])].filter((line) => typeof line === "string");
+  return (
+    <>
+      <Badge tone={isRunning ? "good" : lines.length > 0 ? "danger" : "plain"}>{String(status ?? "")}</Badge>
+      {!isRunning &&
+        lines.map((line, at) => (
+          <div key={at} class="quiet">
+            <bdi>{visibleText(line)}</bdi>
+          </div>
+        ))}
+    </>
   );
 }
