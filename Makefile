@@ -134,13 +134,13 @@ docs: build ## The commands, links and keys in the documents; the site in target
 	.venv/bin/python ci/site.py target/site
 
 packages: console ## Debian package, archive, wheel, npm package and bill of materials in target/packages; a test installs them.
-	ci/setup.sh check
+	ci/setup.sh packages
 	$(COMMIT) $(if $(STATIC),CC_$(subst -,_,$(STATIC))=musl-gcc) \
 	$(CARGO) build --profile dist --locked --bin imori $(addprefix --target ,$(STATIC))
 	.venv/bin/python ci/packages.py $(PACKED) target/packages $(addprefix --url-base ,$(URL_BASE))
 	IMORI_BIN=$(CURDIR)/$(PACKED) .venv/bin/pytest -q tests/packages
 
-packages-quick: build ## The same packages without compression of what is tested, an image's content, and the Helm chart.
+packages-quick: build ## The same packages without compression, and an image's content; with helm (`make packages`), the chart.
 	.venv/bin/pytest -q -n 2 --dist loadfile tests/packages
 
 static: ## Installs what `make packages` links a static program with.

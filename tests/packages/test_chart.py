@@ -75,7 +75,7 @@ CASES: dict[str, dict[str, Any]] = {
 }
 
 pytestmark = pytest.mark.skipif(
-    not (HELM.exists() and VALIDATE.exists()), reason="ci/setup.sh has not installed helm"
+    not (HELM.exists() and VALIDATE.exists()), reason="`make packages` installs helm"
 )
 
 
