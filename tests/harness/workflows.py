@@ -36,7 +36,7 @@ def st2(automation: Automation, *arguments: str) -> subprocess.CompletedProcess[
     """Runs StackStorm's command against an automation."""
     assert ST2 is not None
     home = str(automation.imori.log.parent)
-    urls = {name: f"{automation.url}/v1" for name in ("ST2_API_URL", "ST2_STREAM_URL")}
+    urls = dict.fromkeys(("ST2_API_URL", "ST2_STREAM_URL"), f"{automation.url}/v1")
     environment = {"HOME": home, "PATH": os.environ["PATH"], **urls}
     return subprocess.run(
         [ST2, *arguments],
