@@ -100,7 +100,7 @@ fn show(admin: &Admin, named: &Named) -> anyhow::Result<()> {
         ("user", text(&shown["user"])),
         ("vhost", text(&shown["vhost"])),
         ("state", text(&shown["state"])),
-        ("its publishes wait for", waits_for),
+        ("waits for", waits_for),
         ("open for", duration(open_for)),
         ("heart-beat", heartbeat.unwrap_or_else(|| String::from("-"))),
         ("sessions", count(number("sessions"))),
