@@ -72,10 +72,13 @@ pub(super) fn head() -> OpenApi {
     document
 }
 
-/// Adds the refusals to each operation of each path.
+/// Adds the refusals to each operation of each path, and names it by its method and path: generators of clients make
+/// functions of these names, so no two are equal.
 pub(super) fn with_refusals(mut document: OpenApi) -> OpenApi {
-    for item in document.paths.paths.values_mut() {
-        for operation in operations(item) {
+    for (path, item) in &mut document.paths.paths {
+        let words: Vec<&str> = path.split('/').skip(2).map(|word| word.trim_matches(['{', '}'])).collect();
+        for (method, operation) in operations(item) {
+            operation.operation_id = Some(format!("{method}_{}", words.join("_")));
             for (status, name, _) in REFUSALS {
                 let refusal = Ref::from_response_name(name);
                 operation.responses.responses.entry(status.to_owned()).or_insert(RefOr::Ref(refusal));
@@ -85,7 +88,9 @@ pub(super) fn with_refusals(mut document: OpenApi) -> OpenApi {
     document
 }
 
-fn operations(item: &mut PathItem) -> impl Iterator<Item = &mut Operation> {
+/// The operations of a path, each with its method.
+fn operations(item: &mut PathItem) -> impl Iterator<Item = (&'static str, &mut Operation)> {
     let PathItem { get, put, post, delete, .. } = item;
-    [get, put, post, delete].into_iter().flatten()
+    let all = [("get", get), ("put", put), ("post", post), ("delete", delete)];
+    all.into_iter().filter_map(|(method, operation)| Some((method, operation.as_mut()?)))
 }

@@ -157,6 +157,21 @@ mod tests {
     use super::*;
 
     #[test]
+    fn openapi_operations_have_names_of_their_own() {
+        let document = with_refusals(described());
+        let mut names = Vec::new();
+        for item in document.paths.paths.into_values() {
+            let operations = [item.get, item.put, item.post, item.delete].into_iter().flatten();
+            names.extend(operations.filter_map(|operation| operation.operation_id));
+        }
+        let count = names.len();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), count);
+        assert!(names.iter().any(|name| name == "get_queues_vhost_name"), "{names:?}");
+    }
+
+    #[test]
     fn the_openapi_document_is_that_of_this_version() {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/openapi.json");
         let expected = format!("{}\n", text_of(described()));
