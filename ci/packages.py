@@ -133,7 +133,7 @@ class Packer:
         return package
 
     def archive(self) -> Path:
-        """A compressed archive of one folder, for other systems; that of a static program is a context for an image."""
+        """Packs one folder as a compressed archive. With a static program, its content can be the context of an image."""
         name = f"imori-{self.version}-{self.machine}-linux" + ("-musl" if self.is_static else "")
         path = self.output / f"{name}.tar.gz"
         files = {name_at_root: ROOT / name_at_root for name_at_root in ("LICENSE", "README.md")}

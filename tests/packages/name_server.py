@@ -13,7 +13,7 @@ def answer(question: bytes) -> bytes:
         end += question[end] + 1
     (kind,) = struct.unpack_from(">H", question, end + 1)
     count = int(kind == ADDRESS)
-    # An answer, with recursion, to one question; the name is that of the question.
+    # A response with recursion available: one question, and an answer that repeats its name.
     head = question[:2] + struct.pack(">5H", 0x8180, 1, count, 0, 0)
     record = b"\xc0\x0c" + struct.pack(">HHIH", ADDRESS, 1, 60, 4) + bytes([127, 0, 0, 1])
     return head + question[HEADER_BYTES : end + 5] + record * count

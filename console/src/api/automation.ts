@@ -1,7 +1,7 @@
 // Calls of StackStorm's API, which the admin listener serves below `/automation` for the users that it has signed in.
 // Only the parts of its documents that pages show have a type.
 
-import { send } from "./client.ts";
+import { encodeName, queryText, send } from "./client.ts";
 
 const BASE = "/automation/v1";
 
@@ -38,20 +38,14 @@ export type Sensor = { readonly ref: string; readonly enabled: boolean; readonly
 type Query = Readonly<Record<string, string | number | undefined>>;
 
 export async function read<T>(path: string, query: Query = {}, signal?: AbortSignal): Promise<T> {
-  return (await send("get", address(path, query), undefined, signal)) as T;
+  return (await send("get", BASE + path + queryText(query), undefined, signal)) as T;
 }
 
 export async function change<T>(method: "put" | "post" | "delete", path: string, body?: unknown, query: Query = {}): Promise<T> {
-  return (await send(method, address(path, query), body)) as T;
+  return (await send(method, BASE + path + queryText(query), body)) as T;
 }
 
 /** A path whose names are encoded, such as `path("rules", ref)`. */
 export function path(...names: readonly string[]): string {
-  return names.map((name) => "/" + encodeURIComponent(name)).join("");
-}
-
-function address(of: string, query: Query): string {
-  const fields = Object.entries(query).filter(([, value]) => value !== undefined && value !== "");
-  const text = new URLSearchParams(fields.map(([name, value]) => [name, String(value)])).toString();
-  return BASE + of + (text === "" ? "" : "?" + text);
+  return names.map((name) => "/" + encodeName(name)).join("");
 }

@@ -96,15 +96,18 @@ async function failureOf(response: Response): Promise<Failure> {
 
 /** Puts names into a path's braces. */
 export function fillPath(path: string, at: Readonly<Record<string, unknown>>): string {
-  return path.replace(/\{(\w+)\}/g, (_, key: string) => {
-    const name = String(at[key]);
-    // Browsers resolve these two as steps in a path, also when they are escaped.
-    if (name === "." || name === "..") throw new Failure(0, `a browser cannot ask for the name \`${name}\`; use the command line`);
-    return encodeURIComponent(name);
-  });
+  return path.replace(/\{(\w+)\}/g, (_, key: string) => encodeName(String(at[key])));
 }
 
-function queryText(query: Readonly<Record<string, unknown>>): string {
+/** A name as a segment of a path. */
+export function encodeName(name: string): string {
+  // Browsers resolve these two as steps in a path, also when they are escaped.
+  if (name === "." || name === "..") throw new Failure(0, `a browser cannot ask for the name \`${name}\`; use the command line`);
+  return encodeURIComponent(name);
+}
+
+/** The query part of an address, without fields that are absent or empty. */
+export function queryText(query: Readonly<Record<string, unknown>>): string {
   const fields = Object.entries(query).filter(([, value]) => value !== undefined && value !== null && value !== "");
   if (fields.length === 0) return "";
   return "?" + new URLSearchParams(fields.map(([key, value]) => [key, String(value)])).toString();

@@ -4,6 +4,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import uPlot from "uplot";
 import "uplot/dist/uPlot.min.css";
 import { useLocale } from "../locale.ts";
+import { ChartTable } from "./chart-table.tsx";
 
 /** Rows of the table beside a chart; a longer one says no more. */
 const TABLE_ROWS_MAX = 60;
@@ -34,7 +35,6 @@ export function Chart({ title, times, series, format, isLogarithmic, isBytes }: 
   const plot = useRef<uPlot | null>(null);
   const [cursor, setCursor] = useState<number | null>(null);
   const [hidden, setHidden] = useState<ReadonlySet<string>>(new Set());
-  const [isTable, setTable] = useState(false);
   const [theme, setTheme] = useState(0);
   const lines = series.slice(0, SERIES_MAX);
   const labels = lines.map((line) => line.label).join("\n");
@@ -90,37 +90,13 @@ export function Chart({ title, times, series, format, isLogarithmic, isBytes }: 
         <span class="quiet chart-time">{cursor !== null && time !== undefined ? formats.clock(time) : ""}</span>
       </div>
       <div ref={holder} class="plot" role="img" aria-label={words.chartOf(title)} />
-      <details onToggle={(event) => setTable(event.currentTarget.open)}>
-        <summary>{words.asTable}</summary>
-        {isTable && (
-          <div class="scroll chart-table" role="group" aria-label={title} tabIndex={0}>
-            <table>
-              <thead>
-                <tr>
-                  <th scope="col">{words.time}</th>
-                  {lines.map((line) => (
-                    <th key={line.label} scope="col" class="number">
-                      {line.label}
-                    </th>
-                  ))}
-                </tr>
-              </thead>
-              <tbody>
-                {tableRows(times.length).map((index) => (
-                  <tr key={times[index]}>
-                    <td>{formats.clock(times[index] ?? 0)}</td>
-                    {lines.map((line) => (
-                      <td key={line.label} class="number">
-                        {format(line.values[index] ?? null)}
-                      </td>
-                    ))}
-                  </tr>
-                ))}
-              </tbody>
-            </table>
-          </div>
-        )}
-      </details>
+      <ChartTable
+        title={title}
+        labels={lines.map((line) => line.label)}
+        rows={() => tableRows(times.length)}
+        timeOf={(index) => times[index] ?? 0}
+        cellsOf={(index) => lines.map((line) => format(line.values[index] ?? null))}
+      />
     </figure>
   );
 }

@@ -2,12 +2,13 @@
 
 import { useState } from "preact/hooks";
 import { change, path, read, type Execution } from "../../api/automation.ts";
-import { visibleText } from "../../format.ts";
+import { visibleText, type Format } from "../../format.ts";
 import { failureOf, useLoad } from "../../load.ts";
 import { useLocale } from "../../locale.ts";
 import type { Failure } from "../../api/client.ts";
 import { Badge, type Tone } from "../../parts/badge.tsx";
 import { Dialog } from "../../parts/dialog.tsx";
+import { Facts, type Fact } from "../../parts/facts.tsx";
 import { FailureNote } from "../../parts/failure.tsx";
 import { Choice, Field } from "../../parts/field.tsx";
 import { Link } from "../../parts/link.tsx";
@@ -17,6 +18,7 @@ import { Section } from "../../parts/page.tsx";
 import { Table, type Column } from "../../parts/table.tsx";
 import { Values } from "../../parts/values.tsx";
 import { addressOf, navigate } from "../../route.ts";
+import type { Words } from "../../words/en.ts";
 
 const INTERVAL_MS = 2_000;
 const LATEST_MAX = 100;
@@ -108,24 +110,7 @@ function One({ id }: { id: string }) {
             }
           >
             {failure !== null && <FailureNote failure={failure} />}
-            <dl class="facts">
-              <Fact term={w.started}>{format.dateTime(Date.parse(value.start_timestamp))}</Fact>
-              <Fact term={w.took}>{format.duration(tookMs(value))}</Fact>
-              <Fact term={w.user}>
-                <Name text={value.context?.user ?? ""} />
-              </Fact>
-              <Fact term={w.rule}>
-                <Name text={value.rule?.ref ?? ""} />
-              </Fact>
-              <Fact term={w.id}>
-                <Name text={value.id} />
-              </Fact>
-              {value.parent != null && (
-                <Fact term={w.parent}>
-                  <Link to={addressOf("automation", { part: "executions", execution: value.parent })}>{value.parent}</Link>
-                </Fact>
-              )}
-            </dl>
+            <Facts facts={factsOf(value, words, format)} />
             <h3>{w.parameters}</h3>
             <Values values={value.parameters ?? {}} label={w.parameters} />
             <h3>{w.result}</h3>
@@ -184,13 +169,19 @@ function Tree({ parent, rows }: { parent: string; rows: readonly Execution[] }) 
   );
 }
 
-function Fact({ term, children }: { term: string; children: preact.ComponentChildren }) {
-  return (
-    <div>
-      <dt>{term}</dt>
-      <dd>{children}</dd>
-    </div>
-  );
+function factsOf(execution: Execution, words: Words, format: Format): Fact[] {
+  const w = words.automation;
+  const facts: Fact[] = [
+    [w.started, format.dateTime(Date.parse(execution.start_timestamp))],
+    [w.took, format.duration(tookMs(execution))],
+    [w.user, <Name text={execution.context?.user ?? ""} />],
+    [w.rule, <Name text={execution.rule?.ref ?? ""} />],
+    [w.id, <Name text={execution.id} />],
+  ];
+  if (execution.parent != null) {
+    facts.push([w.parent, <Link to={addressOf("automation", { part: "executions", execution: execution.parent })}>{execution.parent}</Link>]);
+  }
+  return facts;
 }
 
 function Status({ status }: { status: string }) {

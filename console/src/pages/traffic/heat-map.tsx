@@ -1,6 +1,7 @@
 // How long calls took over the last minute: a column for each second, a row for each bucket of times.
 
 import { useLocale } from "../../locale.ts";
+import { ChartTable } from "../../parts/chart-table.tsx";
 import { rowsInUse, type Column } from "./call-history.ts";
 
 const CELL_WIDTH = 10;
@@ -28,6 +29,7 @@ export function HeatMap({ title, bounds, columns, columnsMax }: Props) {
   };
   if (rows === null) return <p class="quiet empty">{words.calls.noCalls}</p>;
   const shown = Array.from({ length: rows.last - rows.first + 1 }, (_, index) => rows.last - index);
+  const upwards = [...shown].reverse();
   return (
     <figure class="heat-map">
       <div class="heat-map-grid" role="img" aria-label={words.chartOf(title)}>
@@ -56,35 +58,13 @@ export function HeatMap({ title, bounds, columns, columnsMax }: Props) {
           )}
         </svg>
       </div>
-      <details>
-        <summary>{words.asTable}</summary>
-        <div class="scroll chart-table" role="group" aria-label={title} tabIndex={0}>
-          <table>
-            <thead>
-              <tr>
-                <th scope="col">{words.time}</th>
-                {[...shown].reverse().map((row) => (
-                  <th key={row} scope="col" class="number">
-                    {label(row)}
-                  </th>
-                ))}
-              </tr>
-            </thead>
-            <tbody>
-              {[...columns].reverse().map((column) => (
-                <tr key={column.time}>
-                  <td>{format.clock(column.time)}</td>
-                  {[...shown].reverse().map((row) => (
-                    <td key={row} class="number">
-                      {format.count(column.counts[row] ?? 0)}
-                    </td>
-                  ))}
-                </tr>
-              ))}
-            </tbody>
-          </table>
-        </div>
-      </details>
+      <ChartTable
+        title={title}
+        labels={upwards.map(label)}
+        rows={() => [...columns].reverse()}
+        timeOf={(column) => column.time}
+        cellsOf={(column) => upwards.map((row) => format.count(column.counts[row] ?? 0))}
+      />
     </figure>
   );
 }

@@ -6,6 +6,7 @@ import type { Trace } from "../../api/types.ts";
 import { failureOf, useLoad } from "../../load.ts";
 import { useLocale } from "../../locale.ts";
 import { Badge } from "../../parts/badge.tsx";
+import { Facts } from "../../parts/facts.tsx";
 import { FailureNote } from "../../parts/failure.tsx";
 import { Field } from "../../parts/field.tsx";
 import { Link } from "../../parts/link.tsx";
@@ -135,28 +136,14 @@ function MessageSteps({ message }: { message: Message }) {
         <span class="quiet">{format.clock(Math.floor(message.at_us / 1_000))}</span> <Name text={message.exchange} empty={w.defaultExchange} /> · <Name text={message.subject} empty={words.emptyValue} />{" "}
         <Badge tone={outcome.tone}>{w.outcomes[outcome.word]}</Badge>
       </summary>
-      <dl class="facts">
-        <div>
-          <dt>{w.publisher}</dt>
-          <dd>{message.publisher == null ? w.broker : <PartyLink party={message.publisher} />}</dd>
-        </div>
-        <div>
-          <dt>{w.size}</dt>
-          <dd>{format.bytes(message.bytes)}</dd>
-        </div>
-        <div>
-          <dt>{w.messageId}</dt>
-          <dd>
-            <Name text={message.message_id} />
-          </dd>
-        </div>
-        <div>
-          <dt>{w.correlationId}</dt>
-          <dd>
-            <Name text={message.correlation_id} />
-          </dd>
-        </div>
-      </dl>
+      <Facts
+        facts={[
+          [w.publisher, message.publisher == null ? w.broker : <PartyLink party={message.publisher} />],
+          [w.size, format.bytes(message.bytes)],
+          [w.messageId, <Name text={message.message_id} />],
+          [w.correlationId, <Name text={message.correlation_id} />],
+        ]}
+      />
       {message.messages > 1 && <p class="quiet">{w.together(format.count(message.messages))}</p>}
       <ol class="steps">
         <li>
