@@ -49,7 +49,7 @@ use crate::settings::Settings;
 use crate::shared::{Shared, TcpLink, TcpWire, Writer, link_key, queue_key};
 use crate::slots::{SlotKey, unpoisoned};
 use crate::store::{PageRequest, page_request};
-use crate::traces::{CurrentMessage, TracedClient};
+use crate::traces::CurrentMessage;
 use crate::turn::{
     CellScratch, Host, Memory, Signal, await_journal, check_memory, flush_touched, give_signal,
     release_confirms, with_outbound,
@@ -233,10 +233,6 @@ impl Cell {
         }
     }
 
-    fn traced_client(&self, id: ConnectionId) -> Option<TracedClient> {
-        self.shared.with_link(id, |link| TracedClient::of(&link.wire.client))
-    }
-
     /// When the next queue timer is due, and the notification of an earlier one.
     pub(crate) fn next_timer(&self) -> (Option<Time>, Arc<Notify>) {
         let next = self.timers.borrow().peek().map(|Reverse((at, _))| *at);
@@ -361,7 +357,7 @@ impl Observer for Cell {
         // The time of a turn is the time at which it started.
         let now = self.shared.clock.now();
         let publisher = self.cell_scratch.turn_of();
-        let client = |id| self.traced_client(id);
+        let client = |id| self.shared.traced_client(id);
         self.shared.observation.publishing(now, &self.current_message, sent, publisher, client);
         now
     }
@@ -381,7 +377,7 @@ impl Observer for Cell {
     }
 
     fn delivered(&self, from: Option<QueuePosition>, to: ConnectionId) {
-        let client = |id| self.traced_client(id);
+        let client = |id| self.shared.traced_client(id);
         self.shared.observation.delivered(self.shared.clock.now(), &self.current_message, from, to, client);
     }
 

@@ -66,7 +66,7 @@ pub(crate) const TRACE_BATCH_SPANS_MAX: usize = 512;
 pub(crate) const TRACE_EXPORT_EVERY: Duration = Duration::from_secs(1);
 
 /// Messages that a trace follows at most.
-pub(crate) const TRACED_MESSAGES_MAX: usize = 1000;
+pub const TRACED_MESSAGES_MAX: usize = 1000;
 
 /// Steps of one message in a trace; more are counted only. A message to many receivers has many.
 pub(crate) const TRACE_STEPS_MAX: usize = 100;

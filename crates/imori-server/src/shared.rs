@@ -52,7 +52,7 @@ use crate::stall::happenings::Happenings;
 use crate::store::rate_limited_log::RateLimitedLog;
 use crate::store::{Checkpointer, Damages, Journal, Pager};
 use crate::tls::{ByteStream, Handshakers};
-use crate::traces::Observation;
+use crate::traces::{Observation, TracedClient};
 use crate::turn::{Link, Memory, Signal, Wire};
 use crate::websocket::FramedWriter;
 
@@ -357,6 +357,11 @@ impl Shared {
     /// Runs `f` on a connection under its lock; `None` if it is gone.
     pub(crate) fn with_link<R>(&self, id: ConnectionId, f: impl FnOnce(&mut TcpLink) -> R) -> Option<R> {
         self.cell(id.cell)?.connections.with(link_key(id), f)
+    }
+
+    /// The client of a connection, for a trace. The connection must not be locked.
+    pub(crate) fn traced_client(&self, id: ConnectionId) -> Option<TracedClient> {
+        self.with_link(id, |link| TracedClient::of(&link.wire.client))
     }
 
     /// Sends a signal to a connection's task and wakes it.

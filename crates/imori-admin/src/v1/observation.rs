@@ -8,14 +8,14 @@ use imori_core::id::ConnectionId;
 use imori_core::time::Time;
 use imori_core::world::Counter;
 use imori_server::broker::{
-    CallFigures, LATENCY_BOUNDS_US, MessageTrace, ServiceFigures, TraceFilter, TraceStep, TracedClient,
-    TracedMessage,
+    CallFigures, LATENCY_BOUNDS_US, MessageTrace, ServiceFigures, TRACED_MESSAGES_MAX, TraceFilter,
+    TraceStep, TracedClient, TracedMessage,
 };
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::milliseconds::{millis, since_epoch};
-use crate::operations::connections::{name, name_of};
+use crate::operations::connections::name_of;
 use crate::requests::answer::Answer;
 use crate::requests::input::{Answered, Input};
 use crate::requests::operator::Operator;
@@ -23,9 +23,6 @@ use crate::requests::problem::Problem;
 
 /// Longest time of a trace, in seconds.
 const TRACE_SECONDS_MAX: u64 = 3600;
-
-/// Most messages that a trace follows.
-const TRACE_MESSAGES_MAX: usize = 1000;
 
 /// The messages that a trace follows.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -153,8 +150,8 @@ pub(super) async fn start_trace(operator: Operator, Input(new): Input<NewTrace>)
     if !(1..=TRACE_SECONDS_MAX).contains(&new.seconds) {
         return Err(Problem::bad(format!("`seconds` is 1 to {TRACE_SECONDS_MAX}")));
     }
-    if !(1..=TRACE_MESSAGES_MAX).contains(&new.messages) {
-        return Err(Problem::bad(format!("`messages` is 1 to {TRACE_MESSAGES_MAX}")));
+    if !(1..=TRACED_MESSAGES_MAX).contains(&new.messages) {
+        return Err(Problem::bad(format!("`messages` is 1 to {TRACED_MESSAGES_MAX}")));
     }
     let vhosts = operator.vhosts();
     let vhost = vhosts.iter().find(|(name, _)| name.to_string() == new.vhost);
@@ -318,13 +315,7 @@ pub(super) async fn calls(operator: Operator) -> Answered<Calls> {
         let (vhost, _) = vhosts.iter().find(|(_, id)| *id == service.vhost)?;
         let ServiceFigures { exchange, subject, requests, replies, timed_out, unroutable, .. } = service;
         let responders = service.responders.iter();
-        let party = |id: &ConnectionId| {
-            broker.with_connection(*id, |connection| Party {
-                connection: connection.protocol().map(|_| name(connection)),
-                user: connection.facts().user.clone(),
-                protocol: connection.protocol().map(|_| connection.facts().protocol.clone()),
-            })
-        };
+        let party = |id: &ConnectionId| broker.traced_client(*id).as_ref().map(Party::of);
         Some(Service {
             vhost: vhost.to_string(),
             exchange,

@@ -24,7 +24,7 @@ pub struct Sent<'a> {
 /// Is told the steps of each message: publish, queue, delivery, outcome.
 ///
 /// The verbs call it only while [`World::observer`](super::World::observer) returns one. Between `publishing` and
-/// `published`, and after `dead_lettering`, the calls of `enqueued` and `delivered` from the same thread are about the
+/// `published`, and after `dead_lettering`, the calls of `enqueuing` and `delivered` from the same thread are about the
 /// messages named there.
 pub trait Observer {
     /// A publisher's messages are about to be routed. Returns the time. Nothing is locked.
@@ -37,7 +37,7 @@ pub trait Observer {
     /// A queue is about to take a message at this position, or to refuse it. The queue is locked.
     fn enqueuing(&self, at: QueuePosition, queue: &Queue);
 
-    /// A connection has a message, from a queue or directly. The queue is locked.
+    /// A connection has a message, from a queue or directly. The queue is locked, the connection is not.
     fn delivered(&self, from: Option<QueuePosition>, to: ConnectionId);
 
     /// A consumer settles a delivery. Nothing is locked.

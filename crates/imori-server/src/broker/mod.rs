@@ -24,6 +24,7 @@ pub use store_figures::{CommitFigures, JournalFigures, StoreFacts};
 pub use usage::Usage;
 
 pub use crate::cell_state::histogram::{BOUNDS_US as LATENCY_BOUNDS_US, Times};
+pub use crate::limits::TRACED_MESSAGES_MAX;
 pub use crate::peers::publisher_wait::PublisherWait;
 pub use crate::peers::sums::{KINDS, Sums, SumsByKind, kind};
 pub use crate::store::{COMMIT_BOUNDS_US, Counts as CommitCounts};

@@ -1,7 +1,9 @@
 //! Observation of messages for operators: a trace, and measured calls.
 
+use imori_core::id::ConnectionId;
+
 use super::broker::Broker;
-use crate::traces::{CallFigures, MessageTrace, TraceFilter};
+use crate::traces::{CallFigures, MessageTrace, TraceFilter, TracedClient};
 
 impl Broker {
     /// Starts the trace of messages, in the place of an earlier one, for a user.
@@ -17,6 +19,11 @@ impl Broker {
     /// Ends the trace and forgets what it followed; returns whether there was one.
     pub fn end_trace(&self) -> bool {
         self.shared().observation.end_trace(self.now())
+    }
+
+    /// The client of a connection, as traces and measured calls name it; `None` if it is gone.
+    pub fn traced_client(&self, id: ConnectionId) -> Option<TracedClient> {
+        self.shared().traced_client(id)
     }
 
     /// The calls since the measurement began. It goes on for a quarter of a minute after each look, and begins with the

@@ -6,7 +6,7 @@
 pub enum PublisherWait {
     /// A reader that is too slow.
     Reader = 1,
-    /// An alarm of memory or disk, or the memory for a long frame.
+    /// An alarm of memory or disk.
     Alarm,
     /// A queue that has to become shorter.
     Queue,
