@@ -29,7 +29,7 @@ ifdef CI
 export CARGO_INCREMENTAL = 0
 endif
 
-.PHONY: help run test console check instructions deny advisories build unit sim fuzz interop amqp alone automation stalls durability automation-kills long-queue docs packages packages-quick static bench peers mutants packs soak setup fmt clean
+.PHONY: help run test quick console check check-rust check-python check-console check-tree setup-check instructions deny advisories build unit unit-rust unit-console sim fuzz interop gateway amqp alone automation stalls durability automation-kills long-queue docs docs-tests site packages packages-quick static bench peers mutants packs soak system setup fmt clean
 
 help: ## Shows this list.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -38,12 +38,22 @@ run: console ## Builds the broker, quickly, and runs it with every listener on l
 	$(COMMIT) $(CARGO) build --release --bin imori
 	IMORI__GATEWAY__ROUTES=examples/gateway/routes.toml exec target/release/imori serve --data-dir $(DATA)
 
-test: setup ## Installs what the tests need and runs everything.
+test: system ## Installs what the tests need and runs everything.
 	python3 ci/stages.py
 	@echo "everything passed"
 
+# Debian packages: the rest of what tests need is installed while they are built.
+system:
+	ci/setup.sh system
+
 setup:
 	ci/setup.sh test
+
+setup-check:
+	ci/setup.sh check
+
+quick: ## Five minutes for a change: what it touches is linted and tested, what is above is linted, 200 seeds, conversations.
+	python3 ci/quick.py $(BASE)
 
 console: ## Builds the web console, which the broker embeds.
 	@if command -v npm >/dev/null; then $(MAKE) --no-print-directory $(CONSOLE); \
@@ -53,18 +63,25 @@ $(CONSOLE): $(CONSOLE_SOURCES)
 	ci/npm.sh console
 	npm --prefix console run --silent build -- --logLevel warn
 
-check: ## Formatting, lints, the shape of the tree, dependencies.
-	ci/setup.sh check
+check: check-rust check-python check-console check-tree ## Formatting, lints, the shape of the tree, dependencies.
+
+check-rust: setup-check
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
+
+check-python: setup-check
+	.venv/bin/ruff check --quiet ci tests bench
+	.venv/bin/ruff format --check --quiet ci tests bench
+	.venv/bin/mypy --strict ci/tree.py ci/stages.py ci/quick.py ci/sbom.py ci/site.py
+	cd tests && ../.venv/bin/mypy .
+
+check-console: setup-check
+	npm --prefix console run --silent check
+
+check-tree: setup-check
 	@sha256sum --check --status ci/deny.sha256 || \
 	{ echo "Cargo.lock or deny.toml was changed since \`make deny\` passed: run it, and commit ci/deny.sha256" >&2; exit 1; }
 	.venv/bin/python ci/tree.py
-	.venv/bin/ruff check --quiet ci tests bench
-	.venv/bin/ruff format --check --quiet ci tests bench
-	.venv/bin/mypy --strict ci/tree.py ci/stages.py ci/sbom.py ci/site.py
-	cd tests && ../.venv/bin/mypy .
-	npm --prefix console run --silent check
 	python3 bench/instructions.py --check-record
 
 instructions: ## Counts the instructions of a message; fails where one costs 2 % more than is recorded.
@@ -84,10 +101,15 @@ advisories: ## Known faults of dependencies; asks the advisory database over the
 build: console ## Everything that is tested, once: tests, programs, the simulator.
 	$(CARGO) test --workspace --locked --quiet --no-run
 
-unit: build ## Unit tests, conversations, the command line, the console's logic and size.
+unit: unit-rust unit-console ## Unit tests, conversations, the command line, the console's logic and size.
+
+# All but the simulator, whose seeds are a stage of their own.
+unit-rust: build
+	$(CARGO) test --workspace --exclude imori-sim --tests --locked --quiet --no-fail-fast
+
+unit-console: console
 	NODE_OPTIONS=--test-reporter=dot npm --prefix console run --silent test
 	npm --prefix console run --silent size
-	$(CARGO) test --workspace --locked --quiet --lib --bin imori --bin imori-bench --test it
 
 sim: build ## The simulator: SEEDS seeds and every planted bug.
 	IMORI_SIM_SEEDS=$(SEEDS) $(CARGO) test --workspace --locked --quiet --test simulation -- --nocapture
@@ -99,6 +121,8 @@ interop: build ## Third-party clients, and hostile ones, against the real broker
 	tests/interop/nats/build.sh
 	bench/brokerless/build.sh .tools/peers
 	.venv/bin/pytest -q -n 4 tests/interop tests/security tests/console --ignore tests/interop/amqp --ignore tests/interop/amqp10
+
+gateway: build ## The HTTP gateway: its routes and scripts, and hostile clients and servers.
 	.venv/bin/pytest -q -n 4 tests/gateway
 
 automation: build ## The automation: rules, packs, sensors and workflows in the real broker, and its API by StackStorm's clients.
@@ -129,8 +153,12 @@ long-queue: ## A queue of MESSAGES messages of 1 KB on disk: filled, drained, an
 	$(CARGO) build --profile dist --bin imori
 	IMORI_BIN=$(CURDIR)/target/dist/imori MESSAGES=$(MESSAGES) .venv/bin/pytest -q tests/soak
 
-docs: build ## The commands, links and keys in the documents; the site in target/site.
+docs: docs-tests site ## The commands, links and keys in the documents; the site in target/site.
+
+docs-tests: build
 	.venv/bin/pytest -q tests/docs
+
+site: setup-check
 	.venv/bin/python ci/site.py target/site
 
 packages: console ## Debian package, archive, wheel, npm package and bill of materials in target/packages; a test installs them.

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Installs what the tests need and is not here yet: Debian packages, Python and npm packages, cargo tools.
-# Usage: ci/setup.sh [check|test|reference|packages|deny|mutants|static]   (default: test, which includes check;
-# `reference` installs nats-server beside it, for `BROKER=nats-server`, and `packages` helm; `deny`, `mutants` and
-# `static` what these targets need beside check)
+# Usage: ci/setup.sh [system|check|test|reference|packages|deny|mutants|static]   (default: test, which includes system,
+# the Debian packages, and check; `reference` installs nats-server beside it, for `BROKER=nats-server`, and `packages`
+# helm; `deny`, `mutants` and `static` what these targets need beside check)
 set -euo pipefail
 cd "$(dirname "$0")/.."
 what=${1:-test}
@@ -50,6 +50,7 @@ if [ ${#packages[@]} -gt 0 ]; then
     as_root apt-get update -qq
     as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq "${packages[@]}" >/dev/null
 fi
+[ "$what" != system ] || exit 0
 
 # Tools that cargo builds are kept outside target, so that `cargo clean` leaves them. One that is
 # installed already is taken; else it is built without optimization, which takes half the time.

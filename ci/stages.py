@@ -1,10 +1,11 @@
-"""Runs the stages of `make test`, two at a time where they do not interfere, and reports how long each took.
+"""Runs the stages of `make test`, several at a time where they do not interfere, and reports how long each took.
 
 Usage: ci/stages.py
 
-Each stage is a target of the Makefile. A lane is a sequence of stages; after the builds two lanes run in parallel,
-because most of a stage's time is spent waiting for a broker. Stages that measure time run last and
-alone. A budget is a promise to developers: a stage that exceeds it is reported, but does not fail, because machines
+Each stage is a target of the Makefile; one that fails does not keep others from running, so that a run names all that is
+wrong. What clients need is installed while the tests are built. Then lanes run in parallel: a lane takes the next stage
+as soon as it is free, because most of a stage's time is spent waiting for a broker. Stages that measure time run last
+and alone. A budget is a promise to developers: a stage that exceeds it is reported, but does not fail, because machines
 differ.
 """
 
@@ -14,6 +15,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -28,16 +30,37 @@ class Stage:
     budget_s: int
 
 
-# A build keeps all processors busy, and without it nothing else runs.
-BUILD = (Stage("build", 900),)
+@dataclass(frozen=True)
+class Phase:
+    """Stages that run in this many lanes before the next phase begins."""
 
-LANES = (
-    (Stage("check", 300), Stage("unit", 360), Stage("interop", 420), Stage("packages-quick", 60)),
-    (Stage("sim", 200), Stage("amqp", 260), Stage("automation", 300), Stage("docs", 120)),
+    name: str
+    lanes: int
+    stages: tuple[Stage, ...]
+
+
+# Without these no other stage can run.
+PREPARATION = Phase("preparation", 2, (Stage("build", 500), Stage("setup", 300)))
+
+# The longest first, so that no lane is left with a long stage at the end.
+SHARED = Phase(
+    "shared",
+    3,
+    (
+        Stage("check", 300),
+        Stage("interop", 420),
+        Stage("automation", 300),
+        Stage("amqp", 260),
+        Stage("sim", 200),
+        Stage("unit", 240),
+        Stage("gateway", 120),
+        Stage("docs", 120),
+        Stage("packages-quick", 60),
+    ),
 )
 
 # Everything that these need is built by then, and nothing else runs.
-ALONE = (Stage("alone", 60), Stage("durability", 300), Stage("stalls", 150))
+ALONE = Phase("alone", 1, (Stage("alone", 60), Stage("durability", 300), Stage("stalls", 150)))
 
 
 @dataclass(frozen=True)
@@ -49,22 +72,51 @@ class Result:
     exit_code: int
 
 
+def processor_time() -> tuple[int, int]:
+    """Returns the ticks in which processors were idle, and all ticks, since the start of the machine."""
+    first, *_ = Path("/proc/stat").read_text().splitlines()
+    ticks = [int(word) for word in first.split()[1:9]]
+    return ticks[3] + ticks[4], sum(ticks)
+
+
 class Run:
     """The results of all stages so far."""
 
     def __init__(self) -> None:
         self.results: list[Result] = []
+        self.phases: list[str] = []
         self._lock = threading.Lock()
 
     def has_failed(self) -> bool:
         """Returns whether a stage has failed."""
         return any(result.exit_code != 0 for result in self.results)
 
-    def stage(self, stage: Stage) -> None:
-        """Runs one stage, and prints its output once it is over."""
+    def phase(self, phase: Phase) -> None:
+        """Runs the stages of a phase in its lanes, and notes how long the processors were idle."""
+        begin, (idle, total) = time.monotonic(), processor_time()
+        stages = iter(phase.stages)
+        lanes = [threading.Thread(target=self._lane, args=(stages,)) for _ in range(phase.lanes)]
+        for lane in lanes:
+            lane.start()
+        for lane in lanes:
+            lane.join()
+        idle_end, total_end = processor_time()
+        share = 100 * (idle_end - idle) / max(total_end - total, 1)
+        self.phases.append(f"{phase.name:<14} {time.monotonic() - begin:.0f} s, processors idle for {share:.0f} %")
+
+    def _lane(self, stages: Iterator[Stage]) -> None:
+        while True:
+            with self._lock:
+                stage = next(stages, None)
+            if stage is None:
+                return
+            self._stage(stage)
+
+    def _stage(self, stage: Stage) -> None:
+        """Runs one stage, all parts of it even if one fails, and prints its output once it is over."""
         begin = time.monotonic()
         ended = subprocess.run(
-            ["make", "--no-print-directory", stage.target],
+            ["make", "--no-print-directory", "--keep-going", stage.target],
             cwd=ROOT,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -77,11 +129,6 @@ class Run:
             self.results.append(result)
             print(f"---- {stage.target}: {verdict(result)}\n{ended.stdout.rstrip()}", flush=True)
 
-    def lane(self, stages: tuple[Stage, ...]) -> None:
-        """Runs stages in sequence, also after one that failed, so that a run names all that is wrong."""
-        for stage in stages:
-            self.stage(stage)
-
 
 def verdict(result: Result) -> str:
     """Formats the result of a stage in a few words."""
@@ -93,17 +140,15 @@ def verdict(result: Result) -> str:
 def main() -> int:
     """Runs everything; the exit code is 1 if a stage failed."""
     begin, run = time.monotonic(), Run()
-    run.lane(BUILD)
+    run.phase(PREPARATION)
     if not run.has_failed():
-        lanes = [threading.Thread(target=run.lane, args=(stages,)) for stages in LANES]
-        for lane in lanes:
-            lane.start()
-        for lane in lanes:
-            lane.join()
-        run.lane(ALONE)
+        run.phase(SHARED)
+        run.phase(ALONE)
     print("---- stages")
     for result in run.results:
         print(f"{result.stage.target:<14} {verdict(result)}")
+    for phase in run.phases:
+        print(phase)
     print(f"{'all':<14} {time.monotonic() - begin:.0f} s")
     return 1 if run.has_failed() else 0
 

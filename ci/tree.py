@@ -2,11 +2,13 @@
 
 A file imports only from files declared after it in its `lib.rs` (or `mod.rs`), so that reading down follows a message;
 a path has at most one folder below `src`; no file has a catch-all name; nothing in the repository mentions how it was
-made; and one file alone has `unsafe`. prose.py checks how types and pages read, and files.py which files are tracked.
+made; one file alone has `unsafe`; crates whose sources hold no tests are compiled once; and each limit is obeyed
+somewhere. prose.py checks how types and pages read, and files.py which files are tracked.
 """
 
 from __future__ import annotations
 
+import doctest
 import re
 import subprocess
 import sys
@@ -27,6 +29,11 @@ COMMENT = re.compile(r"//.*$", re.MULTILINE)
 UNSAFE_FILE = Path("crates/imori-ruby/src/ffi.rs")
 UNSAFE_CRATE = Path("crates/imori-ruby/Cargo.toml")
 UNSAFE = re.compile(r"\bunsafe\s*(?:\{|fn\b|impl\b|extern\b|trait\b)|\[unsafe\(|allow\(unsafe_code")
+TEST_IN_SOURCE = re.compile(r"#\[(?:tokio::)?test\]|#\[cfg\(test\)\]")
+# What a crate's own tests reach beside its public items.
+FOR_TESTS = re.compile(r"#\[doc\(hidden\)\]\npub mod for_tests \{(.*?)\n\}", re.DOTALL)
+LIMIT = re.compile(r"^pub(?:\([a-z ]+\))? const (\w+):", re.MULTILINE)
+NAME = re.compile(r"\w+")
 FORBIDDEN = re.compile("|".join(["TO" + "DO", "FIX" + "ME", r"\.\./" + "shared"]))
 
 
@@ -138,10 +145,77 @@ def check_unsafe() -> list[str]:
     return complaints
 
 
+def is_compiled_for_tests(crate: Path) -> bool:
+    """Returns whether cargo compiles the sources of a crate once more, with the tests in them."""
+    manifest = tomllib.loads((crate / "Cargo.toml").read_text("utf-8"))
+    library = (crate / "src/lib.rs").exists() and bool(manifest.get("lib", {}).get("test", True))
+    programs = [target.get("test", True) for target in manifest.get("bin", [{}] if has_main(crate) else [])]
+    return library or any(programs)
+
+
+def has_main(crate: Path) -> bool:
+    """Returns whether a crate has a program that its manifest need not name."""
+    return (crate / "src/main.rs").exists()
+
+
+def exported(block: str) -> set[str]:
+    """Returns the names that a module re-exports.
+
+    >>> sorted(exported("pub use crate::a::b::C;\\npub use crate::d::{E, f as g};"))
+    ['C', 'E', 'g']
+    """
+    paths = [path for use in re.findall(r"pub use ([^;]+);", block) for path in re.split(r"[{},]", use)]
+    last = [NAME.findall(path)[-1:] for path in paths if not path.strip().endswith("::")]
+    return {name for names in last for name in names}
+
+
+def check_tests(crate: Path) -> list[str]:
+    """Returns complaints about where the tests of a crate are, and what of it is there for them alone."""
+    complaints = []
+    sources = {file: file.read_text("utf-8") for file in sorted(crate.glob("src/**/*.rs"))}
+    if not is_compiled_for_tests(crate):
+        complaints += [
+            f"{file}: has tests, which `test = false` leaves out; they belong into {crate}/tests/it"
+            for file, text in sources.items()
+            if TEST_IN_SOURCE.search(text)
+        ]
+    for_tests = FOR_TESTS.search(sources.get(crate / "src/lib.rs", ""))
+    tests = "\n".join(file.read_text("utf-8") for file in crate.glob("tests/**/*.rs"))
+    if for_tests:
+        unused = exported(for_tests.group(1)) - set(NAME.findall(tests))
+        complaints += [f"{crate}/src/lib.rs: `for_tests` has `{name}`, which no test names" for name in sorted(unused)]
+    complaints += [
+        f"{file}: `for_tests` is for tests alone"
+        for file, text in sources.items()
+        if "for_tests::" in COMMENT.sub("", text)
+    ]
+    return complaints
+
+
+def check_limits() -> list[str]:
+    """Returns complaints about limits that nothing obeys."""
+    files = {file: COMMENT.sub("", file.read_text("utf-8")) for file in sorted(Path("crates").glob("*/src/**/*.rs"))}
+    words: dict[str, int] = {}
+    for text in files.values():
+        for word in NAME.findall(text):
+            words[word] = words.get(word, 0) + 1
+    return [
+        f"{file}: nothing obeys `{name}`"
+        for file, text in files.items()
+        if file.name == "limits.rs"
+        for name in LIMIT.findall(text)
+        if words[name] == 1
+    ]
+
+
 def main() -> int:
     """Prints all complaints; the exit code is 1 if there are any."""
+    failed = doctest.testmod(sys.modules[__name__]).failed
     roots = sorted(Path("crates").glob("*/src/lib.rs")) + sorted(Path("crates").glob("*/src/main.rs"))
     complaints = [complaint for root in roots for complaint in check_crate(root)]
+    complaints += [f"ci/tree.py: {failed} of its own examples fail"] if failed else []
+    complaints += [complaint for crate in sorted(Path("crates").iterdir()) for complaint in check_tests(crate)]
+    complaints += check_limits()
     complaints += check_unsafe() + check_files() + check_words() + check_prose()
     for complaint in complaints:
         print(complaint)
