@@ -16,6 +16,9 @@ OLD_WORDS: set[str] = set()
 # Pages whose average sentence is too long.
 WORDY_PAGES: set[str] = set()
 
+# The page that lists the retired words.
+WORDS_PAGE = Path("docs/internals/words.md")
+
 FOLDER_FILES_MAX = 18
 SENTENCE_WORDS_MAX = 25
 
@@ -24,13 +27,13 @@ PART = re.compile(r"[A-Z][a-z0-9]*")
 RETIRED_ROW = re.compile(r"- `(\w+)`( alone)? → (.+)")
 
 
-def retired_words(architecture: str) -> dict[str, tuple[bool, str]]:
+def retired_words(page: str) -> dict[str, tuple[bool, str]]:
     """The retired words, whether only a type of just this name is meant, and the words to use.
 
     >>> retired_words("## Retired words\\n- `Census` → manifest\\n- `Letter` alone → batch\\n\\n## Next\\n- `No` → x")
     {'Census': (False, 'manifest'), 'Letter': (True, 'batch')}
     """
-    section = architecture.partition("## Retired words\n")[2].partition("\n## ")[0]
+    section = page.partition("## Retired words\n")[2].partition("\n## ")[0]
     rows = map(RETIRED_ROW.match, section.splitlines())
     return {row.group(1): (bool(row.group(2)), row.group(3)) for row in rows if row}
 
@@ -91,10 +94,10 @@ def check_page(page: Path) -> list[str]:
 def check_prose() -> list[str]:
     """Returns complaints about the whole repository, and about this file if its own examples fail."""
     failed = doctest.testmod(sys.modules[__name__]).failed
-    retired = retired_words(Path("ARCHITECTURE.md").read_text(encoding="utf-8"))
+    retired = retired_words(WORDS_PAGE.read_text(encoding="utf-8"))
     complaints = [f"ci/prose.py: {failed} of its own examples fail"] if failed else []
     if not retired:
-        complaints.append("ARCHITECTURE.md: the table of retired words is empty")
+        complaints.append(f"{WORDS_PAGE}: the list of retired words is empty")
     for crate in sorted(path for path in Path("crates").iterdir() if path.is_dir()):
         complaints += check_crate(crate, retired)
     for page in [*sorted(Path().glob("*.md")), *sorted(Path("docs").rglob("*.md"))]:
