@@ -18,3 +18,13 @@ mod milliseconds;
 mod limits;
 
 pub use services::services;
+
+/// What the tests of this crate reach beside its public items.
+#[doc(hidden)]
+pub mod for_tests {
+    pub use crate::admin::routes::endpoints as api_endpoints;
+    pub use crate::http::{Endpoint, Login, Right};
+    #[cfg(feature = "openapi")]
+    pub use crate::v1::document::description;
+    pub use crate::v1::endpoints as v1_endpoints;
+}

@@ -6,7 +6,7 @@
 //! queues, exchanges, bindings and messages run on a cell through the broker's verbs, which authorize them; a second
 //! way into the core could skip that check. Figures that this broker does not have are absent.
 
-mod routes;
+pub(crate) mod routes;
 mod probes;
 mod health;
 mod overview;

@@ -18,7 +18,6 @@ use serde_json::json;
 use tokio::sync::mpsc;
 use tokio::task::yield_now;
 use tokio::time::{Instant, timeout, timeout_at};
-use utoipa::IntoParams;
 
 use crate::http::{Streamed, may_monitor};
 use crate::limits::{FEED_QUIET_MAX, FEED_READERS_MAX, FEED_WRITE_MAX, SAMPLE_EVERY};
@@ -33,8 +32,8 @@ use crate::requests::problem::Problem;
 use crate::requests::sessions::SessionKey;
 
 /// Selects the topics to follow.
-#[derive(Debug, Deserialize, IntoParams)]
-#[into_params(parameter_in = Query)]
+#[derive(Debug, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::IntoParams), into_params(parameter_in = Query))]
 #[serde(deny_unknown_fields)]
 pub(crate) struct FeedQuery {
     /// Topics, separated by commas: `overview`, `queues` and `connections`. The overview if absent.
@@ -44,11 +43,11 @@ pub(crate) struct FeedQuery {
 /// Streams the broker's state as server-sent events: first `hello`, then at most one event of each topic a second. A
 /// list comes whole, in one or several events, and then by its changed and removed rows. Users with the tag
 /// `monitoring` also get an event `stall` when a part of the broker begins or ends to be late.
-#[utoipa::path(
+#[cfg_attr(feature = "openapi", utoipa::path(
     get, path = "/v1/feed", tag = "broker",
     params(FeedQuery),
     responses((status = 200, content_type = "text/event-stream", body = String)),
-)]
+))]
 pub(crate) async fn follow(
     operator: Operator,
     session: Option<Extension<SessionKey>>,

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
-use utoipa::{IntoParams, ToSchema};
 
 use crate::live::{Window, Windows};
 use crate::requests::answer::Answer;
@@ -12,17 +11,18 @@ use crate::requests::operator::Operator;
 use crate::requests::problem::Problem;
 
 /// Selects a window.
-#[derive(Debug, Deserialize, IntoParams)]
-#[into_params(parameter_in = Query)]
+#[derive(Debug, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::IntoParams), into_params(parameter_in = Query))]
 #[serde(deny_unknown_fields)]
 pub(crate) struct HistoryQuery {
     /// `10m` for ten minutes in steps of a second, or `24h` for a day in steps of a minute.
-    #[param(default = "10m")]
+    #[cfg_attr(feature = "openapi", param(default = "10m"))]
     window: Option<String>,
 }
 
 /// Samples at equal distances.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub(crate) struct History {
     /// Milliseconds between two samples.
     step_ms: u64,
@@ -33,11 +33,11 @@ pub(crate) struct History {
 }
 
 /// Shows how the broker's rates, latencies and sizes changed since it started. It keeps them in memory.
-#[utoipa::path(
+#[cfg_attr(feature = "openapi", utoipa::path(
     get, path = "/v1/history", tag = "broker",
     params(HistoryQuery),
     responses((status = 200, body = History)),
-)]
+))]
 pub(crate) async fn show(operator: Operator, Params(query): Params<HistoryQuery>) -> Answered<History> {
     let window = match query.window.as_deref() {
         None | Some("10m") => Window::TenMinutes,

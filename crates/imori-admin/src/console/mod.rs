@@ -4,7 +4,10 @@
 //! A page of the console is no more than a program: it gets what its user's login allows, and nothing is decided for it
 //! here.
 
-#![allow(unused_qualifications, reason = "the macro that describes paths qualifies names in scope")]
+#![cfg_attr(
+    feature = "openapi",
+    allow(unused_qualifications, reason = "the macro that describes paths qualifies names in scope")
+)]
 
 pub(crate) mod session;
 pub(crate) mod feed;
@@ -12,4 +15,4 @@ pub(crate) mod history;
 mod pages;
 mod files;
 
-pub(crate) use pages::routes;
+pub(crate) use pages::endpoints;

@@ -1,17 +1,19 @@
 //! `/` and `/console/`: the pages of the web console and their files, which need no login. They
 //! contain nothing of this broker; whatever a page shows, it gets from `/v1` with its user's login.
 
-use axum::Router;
 use axum::extract::Path;
 use axum::http::header::{
     ACCEPT_ENCODING, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HeaderName,
     LOCATION, REFERRER_POLICY, VARY, X_CONTENT_TYPE_OPTIONS,
 };
-use axum::http::{HeaderMap, HeaderValue, StatusCode};
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode};
 use axum::response::{IntoResponse as _, Response};
-use axum::routing::get;
+use imori_core::authorize::Action;
 
 use super::files::{FILES, File};
+use crate::http::{Endpoint, Right, row};
+
+const GET: Method = Method::GET;
 
 /// The headers of every answer. A page loads nothing from elsewhere, runs no inline script, and is shown in no frame.
 const HEADERS: [(HeaderName, &str); 3] = [
@@ -38,18 +40,27 @@ This broker was built without its web console. To build both:
 The admin APIs work without it: `/v1/openapi.json` describes one of them.
 ";
 
-/// The paths of the console's pages.
-pub(crate) fn routes<S: Clone + Send + Sync + 'static>() -> Router<S> {
-    let page = get(|Path(path): Path<String>, headers: HeaderMap| async move { answer(&path, &headers) });
-    let home = get(|headers: HeaderMap| async move { answer("", &headers) });
-    Router::new()
-        .route("/", get(async || to_console()))
-        .route("/console", get(async || to_console()))
-        .route("/console/", home)
-        .route("/console/{*path}", page)
+/// The table of the console's pages, which hold nothing that a login would have to protect.
+pub(crate) fn endpoints<S: Clone + Send + Sync + 'static>() -> Vec<Endpoint<S>> {
+    use Action::Manage;
+    use Right::Nothing;
+    vec![
+        row(GET, "/", Manage, Nothing, to_console).without_login(),
+        row(GET, "/console", Manage, Nothing, to_console).without_login(),
+        row(GET, "/console/", Manage, Nothing, home).without_login(),
+        row(GET, "/console/{*path}", Manage, Nothing, page).without_login(),
+    ]
 }
 
-fn to_console() -> Response {
+async fn home(headers: HeaderMap) -> Response {
+    answer("", &headers)
+}
+
+async fn page(Path(path): Path<String>, headers: HeaderMap) -> Response {
+    answer(&path, &headers)
+}
+
+async fn to_console() -> Response {
     if FILES.is_empty() {
         return absent();
     }

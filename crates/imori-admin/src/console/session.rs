@@ -12,7 +12,6 @@ use imori_core::login::Verdict;
 use imori_server::access::Standing;
 use imori_server::http::{HttpLogin, RequestOrigin};
 use serde::Deserialize;
-use utoipa::ToSchema;
 
 use crate::limits::SIGN_IN_CHECKS_MAX;
 use crate::objects::whoami::Whoami;
@@ -23,7 +22,8 @@ use crate::requests::problem::Problem;
 use crate::requests::sessions::SessionCookie;
 
 /// A user's name and password.
-#[derive(Deserialize, ToSchema)]
+#[derive(Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub(crate) struct SignIn {
     user: String,
@@ -32,12 +32,12 @@ pub(crate) struct SignIn {
 
 /// Begins a session: answers with the cookie `imori_session`, which stands for the login until the session ends. A
 /// session ends after 12 hours, after an hour without a request, with its user, or with a change of the password.
-#[utoipa::path(
+#[cfg_attr(feature = "openapi", utoipa::path(
     post, path = "/v1/session", tag = "users",
     security(()),
     request_body = SignIn,
     responses((status = 200, body = Whoami)),
-)]
+))]
 pub(crate) async fn sign_in(
     State(state): State<Arc<AdminState>>,
     extensions: Extensions,
@@ -78,11 +78,11 @@ pub(crate) async fn sign_in(
 }
 
 /// Ends the session of the request's cookie, and removes the cookie.
-#[utoipa::path(
+#[cfg_attr(feature = "openapi", utoipa::path(
     delete, path = "/v1/session", tag = "users",
     security(()),
     responses((status = 204, description = "it has ended, or there was none")),
-)]
+))]
 pub(crate) async fn sign_out(
     State(state): State<Arc<AdminState>>,
     extensions: Extensions,

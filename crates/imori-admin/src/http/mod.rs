@@ -1,9 +1,12 @@
-//! Responses that are produced while they are written, and which of them may contain names.
+//! Endpoints, responses that are produced while they are written, and which of them may contain names.
 
+mod endpoint;
 mod names;
 mod gathered;
 mod streamed;
 
+pub use endpoint::{Endpoint, Login, Right};
+pub(crate) use endpoint::{router, row};
 pub(crate) use gathered::{gathered, rest_at};
 pub(crate) use names::{Names, may_monitor, names_without_login, note_names};
 pub(crate) use streamed::Streamed;

@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use axum::extract::{Query, State};
-use axum::http::StatusCode;
 use axum::http::header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, X_CONTENT_TYPE_OPTIONS};
+use axum::http::{Method, StatusCode};
 use axum::middleware::from_fn_with_state;
 use axum::response::{Html, IntoResponse, Response};
-use axum::routing::get;
 use axum::{Extension, Router};
+use imori_core::authorize::Action;
 use imori_server::http::{Guarded, guard};
 use serde::Serialize;
 
@@ -21,46 +21,56 @@ use super::storez::{self, Storez};
 use super::subsz::{self, Subsz};
 use super::varz::Varz;
 use super::wording::timestamp;
-use crate::http::{Names, note_names};
+use crate::http::{Endpoint, Names, Right, note_names, router, row};
 use crate::metrics;
 
-type Monitor = State<Arc<MonitorState>>;
+type Subject = State<Arc<MonitorState>>;
 type Shown = Extension<Names>;
 type Pairs = Query<Vec<(String, String)>>;
 
+const GET: Method = Method::GET;
+
 /// The monitor's routes. Methods other than GET and HEAD are refused.
 pub(crate) fn routes(state: Arc<MonitorState>) -> Router {
-    Router::new()
-        .route(Path::Root.text(), get(root))
-        .route(Path::Varz.text(), get(varz))
-        .route(Path::Connz.text(), get(connz))
-        .route(Path::Subsz.text(), get(subsz))
-        .route("/subscriptionsz", get(subsz))
-        .route(Path::Routez.text(), get(routez))
-        .route(Path::Healthz.text(), get(healthz))
-        .route(Path::Readyz.text(), get(readyz))
-        .route(Path::Livez.text(), get(livez))
-        .route(Path::Jsz.text(), get(jsz))
-        .route(Path::Storez.text(), get(storez))
-        .route(Path::Metrics.text(), get(metrics))
-        .route("/metrics/detailed", get(detailed))
+    router(endpoints())
         .layer(from_fn_with_state(state.broker.clone(), note_names))
         .layer(from_fn_with_state(Guarded::new(&state.broker, 0), guard))
         .with_state(state)
 }
 
-async fn root(State(state): Monitor) -> Response {
+/// The table of the monitor. An answer to a client on another machine has names only with a login.
+fn endpoints() -> Vec<Endpoint<Arc<MonitorState>>> {
+    use Action::Monitor;
+    use Right::Nothing;
+    vec![
+        row(GET, Path::Root.text(), Monitor, Nothing, root).without_login(),
+        row(GET, Path::Varz.text(), Monitor, Nothing, varz).without_login(),
+        row(GET, Path::Connz.text(), Monitor, Nothing, connz).without_login(),
+        row(GET, Path::Subsz.text(), Monitor, Nothing, subsz).without_login(),
+        row(GET, "/subscriptionsz", Monitor, Nothing, subsz).without_login(),
+        row(GET, Path::Routez.text(), Monitor, Nothing, routez).without_login(),
+        row(GET, Path::Healthz.text(), Monitor, Nothing, healthz).without_login(),
+        row(GET, Path::Readyz.text(), Monitor, Nothing, readyz).without_login(),
+        row(GET, Path::Livez.text(), Monitor, Nothing, livez).without_login(),
+        row(GET, Path::Jsz.text(), Monitor, Nothing, jsz).without_login(),
+        row(GET, Path::Storez.text(), Monitor, Nothing, storez).without_login(),
+        row(GET, Path::Metrics.text(), Monitor, Nothing, metrics).without_login(),
+        row(GET, "/metrics/detailed", Monitor, Nothing, detailed).without_login(),
+    ]
+}
+
+async fn root(State(state): Subject) -> Response {
     state.requests.count(Path::Root);
     let policy = (CONTENT_SECURITY_POLICY, "default-src 'none'");
     ([policy, (X_CONTENT_TYPE_OPTIONS, "nosniff")], Html(INDEX)).into_response()
 }
 
-async fn varz(State(state): Monitor) -> Response {
+async fn varz(State(state): Subject) -> Response {
     state.requests.count(Path::Varz);
     json(&Varz::of(&state))
 }
 
-async fn connz(State(state): Monitor, Extension(names): Shown, Query(pairs): Pairs) -> Response {
+async fn connz(State(state): Subject, Extension(names): Shown, Query(pairs): Pairs) -> Response {
     state.requests.count(Path::Connz);
     match connz::ConnzQuery::read(&Parameters(pairs)) {
         Ok(query) => json(&Connz::of(&state, &query, names)),
@@ -68,7 +78,7 @@ async fn connz(State(state): Monitor, Extension(names): Shown, Query(pairs): Pai
     }
 }
 
-async fn subsz(State(state): Monitor, Extension(names): Shown, Query(pairs): Pairs) -> Response {
+async fn subsz(State(state): Subject, Extension(names): Shown, Query(pairs): Pairs) -> Response {
     state.requests.count(Path::Subsz);
     match subsz::SubszQuery::read(&Parameters(pairs)) {
         Ok(query) => json(&Subsz::of(&state, &query, names)),
@@ -86,7 +96,7 @@ struct Routez<'a> {
     routes: [(); 0],
 }
 
-async fn routez(State(state): Monitor) -> Response {
+async fn routez(State(state): Subject) -> Response {
     state.requests.count(Path::Routez);
     json(&Routez {
         server_id: state.broker.server_id(),
@@ -97,23 +107,23 @@ async fn routez(State(state): Monitor) -> Response {
     })
 }
 
-async fn healthz(state: Monitor, names: Shown, pairs: Pairs) -> Response {
+async fn healthz(state: Subject, names: Shown, pairs: Pairs) -> Response {
     state.requests.count(Path::Healthz);
     readiness(state, names, pairs)
 }
 
-async fn readyz(state: Monitor, names: Shown, pairs: Pairs) -> Response {
+async fn readyz(state: Subject, names: Shown, pairs: Pairs) -> Response {
     state.requests.count(Path::Readyz);
     readiness(state, names, pairs)
 }
 
-async fn livez(State(state): Monitor) -> Response {
+async fn livez(State(state): Subject) -> Response {
     state.requests.count(Path::Livez);
     let (status, health) = Healthz::of_life(&state);
     answer(status, serde_json::to_vec(&health))
 }
 
-fn readiness(State(state): Monitor, Extension(names): Shown, Query(pairs): Pairs) -> Response {
+fn readiness(State(state): Subject, Extension(names): Shown, Query(pairs): Pairs) -> Response {
     let query = match healthz::HealthzQuery::read(&Parameters(pairs)) {
         Ok(query) => query,
         Err(reason) => return refuse(reason),
@@ -123,7 +133,7 @@ fn readiness(State(state): Monitor, Extension(names): Shown, Query(pairs): Pairs
     answer(status, serde_json::to_vec(&health))
 }
 
-async fn storez(State(state): Monitor, Extension(names): Shown, Query(pairs): Pairs) -> Response {
+async fn storez(State(state): Subject, Extension(names): Shown, Query(pairs): Pairs) -> Response {
     state.requests.count(Path::Storez);
     match storez::StorezQuery::read(&Parameters(pairs)) {
         Ok(query) => json(&Storez::of(&state, &query, state.metrics.confirmed().await, names)),
@@ -131,7 +141,7 @@ async fn storez(State(state): Monitor, Extension(names): Shown, Query(pairs): Pa
     }
 }
 
-async fn jsz(State(state): Monitor, Extension(names): Shown, Query(pairs): Pairs) -> Response {
+async fn jsz(State(state): Subject, Extension(names): Shown, Query(pairs): Pairs) -> Response {
     state.requests.count(Path::Jsz);
     match jsz::JszQuery::read(&Parameters(pairs)) {
         Ok(query) => json(&Jsz::of(&state, &query, names)),
@@ -139,12 +149,12 @@ async fn jsz(State(state): Monitor, Extension(names): Shown, Query(pairs): Pairs
     }
 }
 
-async fn metrics(State(state): Monitor, Extension(names): Shown) -> Response {
+async fn metrics(State(state): Subject, Extension(names): Shown) -> Response {
     state.requests.count(Path::Metrics);
     exposition(metrics::page(&state.metrics, names).await)
 }
 
-async fn detailed(State(state): Monitor, Extension(names): Shown, Query(pairs): Pairs) -> Response {
+async fn detailed(State(state): Subject, Extension(names): Shown, Query(pairs): Pairs) -> Response {
     state.requests.count(Path::Metrics);
     exposition(metrics::detailed(&state.metrics, &pairs, names))
 }

@@ -2,13 +2,12 @@
 
 use imori_server::stall::{Stall, Step};
 use serde::Serialize;
-use utoipa::ToSchema;
 
 use crate::milliseconds::{millis, since_epoch};
 
 /// A period in which a part of the broker was late, with its cause.
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(as = Stall)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = Stall))]
 pub(crate) struct ShownStall {
     /// The late part: `flush` for a write or sync of the journal, `cell` for a thread that serves clients.
     what: &'static str,

@@ -2,10 +2,10 @@
 
 use imori_core::authorize::Identity;
 use serde::Serialize;
-use utoipa::ToSchema;
 
 /// The user that you are logged in as.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub(crate) struct Whoami {
     name: String,
     tags: Vec<String>,

@@ -9,7 +9,6 @@ use imori_server::access::{AccessError, BYTE_RATE, Draft, Objects, RATE, USER_LI
 use imori_server::broker::{Broker, Usage};
 use serde::Serialize;
 use tracing::info;
-use utoipa::ToSchema;
 
 use crate::objects::change::change;
 use crate::objects::operation_error::OperationError;
@@ -99,7 +98,8 @@ impl Limited {
 }
 
 /// A limit and how much there is of what it limits.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub(crate) struct LimitState {
     /// How much there may be; absent where there is no limit.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -12,7 +12,7 @@ use crate::live::Live;
 use crate::metrics::{Metrics, node_name};
 
 /// A broker and the facts about it that the admin listener shows.
-pub(crate) struct AdminState {
+pub struct AdminState {
     pub(crate) broker: Broker,
     /// The broker's name, in the form of a RabbitMQ node name.
     pub(crate) node: String,

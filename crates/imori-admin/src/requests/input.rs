@@ -6,7 +6,6 @@ use axum::http::request::Parts;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use utoipa::{IntoParams, ToSchema};
 
 use super::answer::Answer;
 use super::list::named_like;
@@ -63,15 +62,15 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Input<T> {
 pub(crate) type Answered<T> = Result<Answer<T>, Problem>;
 
 /// Selects a page of a list.
-#[derive(Debug, Default, Clone, Deserialize, IntoParams)]
-#[into_params(parameter_in = Query)]
+#[derive(Debug, Default, Clone, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::IntoParams), into_params(parameter_in = Query))]
 #[serde(deny_unknown_fields)]
 pub(crate) struct PageQuery {
     /// Page number, from 1.
-    #[param(minimum = 1, default = 1)]
+    #[cfg_attr(feature = "openapi", param(minimum = 1, default = 1))]
     page: Option<usize>,
     /// Rows per page.
-    #[param(minimum = 1, maximum = 500, default = 100)]
+    #[cfg_attr(feature = "openapi", param(minimum = 1, maximum = 500, default = 100))]
     page_size: Option<usize>,
     /// A part of the rows' names; case does not matter.
     name: Option<String>,
@@ -85,7 +84,8 @@ impl PageQuery {
 }
 
 /// A page of a list.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub(crate) struct Page<T> {
     /// The rows. An object deleted while the list is made is left out.
     items: Vec<T>,

@@ -15,9 +15,8 @@ use imori_server::http::{HttpLogin, RequestOrigin};
 
 use super::admin_state::AdminState;
 use super::answer::Answer;
-use super::endpoint::Login as LoginNeed;
 use super::sessions::has_cookie;
-use crate::http::{Names, names_without_login};
+use crate::http::{Login as LoginNeed, Names, names_without_login};
 
 /// The header in which browsers name the use of an answer: `document` for one that the user opens.
 const SEC_FETCH_DEST: &str = "sec-fetch-dest";

@@ -1,7 +1,7 @@
-//! The parts that operators' HTTP requests share: login, endpoint table, operator, body, lists and other answers.
+//! The parts that operators' HTTP requests share: login, tags, operator, body, lists and other answers.
 
 pub(crate) mod login;
-pub(crate) mod endpoint;
+pub(crate) mod tags;
 pub(crate) mod operator;
 pub(crate) mod body;
 pub(crate) mod input;

@@ -10,7 +10,6 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 use serde_json::Value;
-use utoipa::ToSchema;
 
 use crate::objects::operation_error::OperationError;
 
@@ -21,20 +20,21 @@ pub(crate) const PROBLEM_TYPE: &str = "application/problem+json";
 const REFUSAL_BYTES_MAX: usize = 64 * 1024;
 
 /// The reason why a request was refused (RFC 9457).
-#[derive(Debug, Clone, Serialize, ToSchema)]
+#[derive(Debug, Clone, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub(crate) struct Problem {
     /// The kind of problem, for programs.
     #[serde(rename = "type")]
-    #[schema(example = "urn:imori:problem:not-found")]
+    #[cfg_attr(feature = "openapi", schema(example = "urn:imori:problem:not-found"))]
     kind: String,
     /// The kind of problem in words.
-    #[schema(example = "Not Found")]
+    #[cfg_attr(feature = "openapi", schema(example = "Not Found"))]
     title: String,
     /// The status of the answer.
-    #[schema(example = 404)]
+    #[cfg_attr(feature = "openapi", schema(example = 404))]
     status: u16,
     /// The mistake in this request, and how to fix it.
-    #[schema(example = "there is no queue `orders`")]
+    #[cfg_attr(feature = "openapi", schema(example = "there is no queue `orders`"))]
     detail: String,
 }
 

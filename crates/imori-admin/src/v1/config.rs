@@ -2,7 +2,6 @@
 
 use imori_server::config::KeyChange;
 use serde::Serialize;
-use utoipa::ToSchema;
 
 use crate::operations::configuration::{KeyFacts, effect_word, in_force, reload};
 use crate::requests::answer::Answer;
@@ -10,14 +9,16 @@ use crate::requests::input::Answered;
 use crate::requests::operator::Operator;
 
 /// The configuration in force.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub(super) struct Configuration {
     /// Every key, in the order of the reference.
     keys: Vec<Key>,
 }
 
 /// A key of the configuration.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub(super) struct Key {
     /// Section and key, separated by a dot.
     key: String,
@@ -31,10 +32,10 @@ pub(super) struct Key {
 }
 
 /// Lists every key with its value, and when a new value takes effect after a reload.
-#[utoipa::path(
+#[cfg_attr(feature = "openapi", utoipa::path(
     get, path = "/v1/config", tag = "config",
     responses((status = 200, body = Configuration)),
-)]
+))]
 pub(super) async fn show(operator: Operator) -> Answered<Configuration> {
     let shown = |KeyFacts { key, value, effect, set_by }: KeyFacts| Key {
         key,
@@ -46,7 +47,8 @@ pub(super) async fn show(operator: Operator) -> Answered<Configuration> {
 }
 
 /// The result of a reload.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub(super) struct Reloaded {
     /// Changes that took effect.
     taken_over: Vec<Change>,
@@ -55,7 +57,8 @@ pub(super) struct Reloaded {
 }
 
 /// A key whose value changed.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub(super) struct Change {
     /// Section and key, separated by a dot.
     key: String,
@@ -72,10 +75,10 @@ impl Change {
 }
 
 /// Reloads the configuration. An invalid one changes nothing, and the problem says what is wrong, by file and line.
-#[utoipa::path(
+#[cfg_attr(feature = "openapi", utoipa::path(
     post, path = "/v1/config/reload", tag = "config",
     responses((status = 200, body = Reloaded)),
-)]
+))]
 pub(super) async fn reload_all(operator: Operator) -> Answered<Reloaded> {
     let reloaded = reload(operator.broker()).await?;
     let changes = |changes: &[KeyChange]| changes.iter().map(Change::of).collect();

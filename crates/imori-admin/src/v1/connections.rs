@@ -6,7 +6,6 @@ use imori_core::id::ConnectionId;
 use imori_server::broker::{Broker, PublisherWait};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use utoipa::{IntoParams, ToSchema};
 
 use crate::milliseconds::since_epoch;
 use crate::objects::operation_error::OperationError;
@@ -25,7 +24,8 @@ use crate::requests::problem::Problem;
 const CLOSED: &str = "closed by an operator";
 
 /// A client's connection.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub(super) struct Connection {
     /// The addresses of both ends.
     name: String,
@@ -40,10 +40,10 @@ pub(super) struct Connection {
     /// become shorter, or the publish `rate` of its user or vhost.
     waits_for: Option<&'static str>,
     /// The client's address.
-    #[schema(value_type = String)]
+    #[cfg_attr(feature = "openapi", schema(value_type = String))]
     peer: SocketAddr,
     /// The broker's address.
-    #[schema(value_type = String)]
+    #[cfg_attr(feature = "openapi", schema(value_type = String))]
     local: SocketAddr,
     /// Start time, in milliseconds since the UNIX epoch.
     connected_at: u64,
@@ -89,11 +89,11 @@ impl Connection {
 }
 
 /// Lists your connections, or all connections if you may monitor the broker.
-#[utoipa::path(
+#[cfg_attr(feature = "openapi", utoipa::path(
     get, path = "/v1/connections", tag = "connections",
     params(PageQuery),
     responses((status = 200, body = Page<Connection>)),
-)]
+))]
 pub(super) async fn list(operator: Operator, Params(query): Params<PageQuery>) -> Answered<Page<Connection>> {
     let keys = connection_ids(operator.broker(), &operator.identity);
     let name_of = |id: &ConnectionId| operator.broker().with_connection(*id, |connection| name(connection));
@@ -101,11 +101,11 @@ pub(super) async fn list(operator: Operator, Params(query): Params<PageQuery>) -
 }
 
 /// One connection.
-#[utoipa::path(
+#[cfg_attr(feature = "openapi", utoipa::path(
     get, path = "/v1/connections/{name}", tag = "connections",
     params(("name" = String, Path)),
     responses((status = 200, body = Connection)),
-)]
+))]
 pub(super) async fn show(operator: Operator, Names(name): Names<String>) -> Answered<Connection> {
     let id = find_connection(operator.broker(), &operator.identity, &name).await?;
     let found = Connection::of(operator.broker(), id);
@@ -113,8 +113,8 @@ pub(super) async fn show(operator: Operator, Names(name): Names<String>) -> Answ
 }
 
 /// Options of a close.
-#[derive(Debug, Deserialize, IntoParams)]
-#[into_params(parameter_in = Query)]
+#[derive(Debug, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::IntoParams), into_params(parameter_in = Query))]
 #[serde(deny_unknown_fields)]
 pub(super) struct CloseQuery {
     /// The reason sent to the client.
@@ -129,11 +129,11 @@ impl CloseQuery {
 }
 
 /// Closes a connection and sends its client the reason.
-#[utoipa::path(
+#[cfg_attr(feature = "openapi", utoipa::path(
     delete, path = "/v1/connections/{name}", tag = "connections",
     params(("name" = String, Path), CloseQuery),
     responses((status = 204, description = "it is closed")),
-)]
+))]
 pub(super) async fn close(
     operator: Operator,
     Names(name): Names<String>,
@@ -144,7 +144,8 @@ pub(super) async fn close(
 }
 
 /// A session of a connection; AMQP 0-9-1 calls it a channel.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub(super) struct Session {
     connection: String,
     /// The session's number in its connection.
@@ -178,11 +179,11 @@ impl From<SessionFacts> for Session {
 }
 
 /// Lists the sessions of your connections, or of all connections if you may monitor the broker.
-#[utoipa::path(
+#[cfg_attr(feature = "openapi", utoipa::path(
     get, path = "/v1/sessions", tag = "connections",
     params(PageQuery),
     responses((status = 200, body = Page<Session>)),
-)]
+))]
 pub(super) async fn sessions(
     operator: Operator,
     Params(query): Params<PageQuery>,
@@ -192,7 +193,8 @@ pub(super) async fn sessions(
 }
 
 /// A consumer of a queue.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub(super) struct Consumer {
     connection: String,
     /// Identifies the consumer in its connection; a request to end the consumer names it.
@@ -227,15 +229,15 @@ impl From<ConsumerFacts> for Consumer {
 }
 
 /// Selects a page of the list of consumers.
-#[derive(Debug, Deserialize, IntoParams)]
-#[into_params(parameter_in = Query)]
+#[derive(Debug, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::IntoParams), into_params(parameter_in = Query))]
 #[serde(deny_unknown_fields)]
 pub(super) struct ConsumersQuery {
     /// Page number, from 1.
-    #[param(minimum = 1, default = 1)]
+    #[cfg_attr(feature = "openapi", param(minimum = 1, default = 1))]
     page: Option<usize>,
     /// Rows per page.
-    #[param(minimum = 1, maximum = 500, default = 100)]
+    #[cfg_attr(feature = "openapi", param(minimum = 1, maximum = 500, default = 100))]
     page_size: Option<usize>,
     /// A part of the queues' names; case does not matter.
     name: Option<String>,
@@ -248,11 +250,11 @@ pub(super) struct ConsumersQuery {
 }
 
 /// Lists the consumers of your connections, or of all connections if you may monitor the broker.
-#[utoipa::path(
+#[cfg_attr(feature = "openapi", utoipa::path(
     get, path = "/v1/consumers", tag = "connections",
     params(ConsumersQuery),
     responses((status = 200, body = Page<Consumer>)),
-)]
+))]
 pub(super) async fn consumers(
     operator: Operator,
     Params(query): Params<ConsumersQuery>,
@@ -270,11 +272,11 @@ pub(super) async fn consumers(
 }
 
 /// Ends a consumer. The client is told of the cancellation if its protocol can say so; otherwise its connection ends.
-#[utoipa::path(
+#[cfg_attr(feature = "openapi", utoipa::path(
     delete, path = "/v1/consumers/{connection}/{id}", tag = "connections",
     params(("connection" = String, Path), ("id" = String, Path), CloseQuery),
     responses((status = 204, description = "it is ended")),
-)]
+))]
 pub(super) async fn end_consumer(
     operator: Operator,
     Names((connection, id)): Names<(String, String)>,

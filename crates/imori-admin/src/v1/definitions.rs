@@ -2,7 +2,6 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use utoipa::ToSchema;
 
 use crate::objects::import::Import;
 use crate::objects::operation_error::OperationError;
@@ -13,7 +12,8 @@ use crate::requests::operator::Operator;
 use crate::requests::problem::Problem;
 
 /// Options of a recovery of lost definitions.
-#[derive(Debug, Deserialize, ToSchema)]
+#[derive(Debug, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub(super) struct Recovery {
     /// A definitions document, as `/api/definitions` returns it, to import first. Without one, the broker continues
@@ -22,7 +22,8 @@ pub(super) struct Recovery {
 }
 
 /// The result of a recovery.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub(super) struct Recovered {
     /// Parts of the document that have no meaning in this broker and were left out.
     left_out: Vec<String>,
@@ -31,11 +32,11 @@ pub(super) struct Recovered {
 }
 
 /// Lets users log in again after definitions were lost; until then only the local operator may.
-#[utoipa::path(
+#[cfg_attr(feature = "openapi", utoipa::path(
     post, path = "/v1/definitions/recover", tag = "broker",
     request_body = Recovery,
     responses((status = 200, body = Recovered)),
-)]
+))]
 pub(super) async fn recover(
     operator: Operator,
     Input(Recovery { definitions }): Input<Recovery>,

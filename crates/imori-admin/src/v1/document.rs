@@ -1,4 +1,4 @@
-//! The OpenAPI document of `/v1`: its general part, and the refusals that all paths share.
+//! The OpenAPI document of `/v1` as the handlers describe it: the source of the published one. Only tests have it.
 
 use utoipa::OpenApi as _;
 use utoipa::openapi::path::Operation;
@@ -7,9 +7,14 @@ use utoipa::openapi::security::{
 };
 use utoipa::openapi::{ComponentsBuilder, Content, OpenApi, PathItem, Ref, RefOr, Response};
 
+use super::{
+    config, connections, definitions, events, exchanges, gateway, links, messages, observation, overview,
+    policies, queues, streams, users, vhosts,
+};
+use crate::console::{feed, history, session};
 use crate::requests::problem::{PROBLEM_TYPE, Problem};
 
-/// The general part.
+/// The general part, and all handlers.
 #[derive(utoipa::OpenApi)]
 #[openapi(
     info(
@@ -17,6 +22,82 @@ use crate::requests::problem::{PROBLEM_TYPE, Problem};
         description = "The admin API of the Imori message broker. Each path requires a login: a user and a password, \
             a token, or the cookie of a session.",
         license(name = "Apache-2.0")
+    ),
+    paths(
+        session::sign_in,
+        session::sign_out,
+        overview::show,
+        overview::stalls,
+        gateway::show,
+        observation::calls,
+        observation::start_trace,
+        observation::show_trace,
+        observation::end_trace,
+        config::show,
+        config::reload_all,
+        definitions::recover,
+        events::follow,
+        feed::follow,
+        history::show,
+        users::whoami,
+        vhosts::list,
+        vhosts::show,
+        vhosts::put,
+        vhosts::delete,
+        vhosts::show_limits,
+        vhosts::put_limits,
+        users::list,
+        users::show,
+        users::put,
+        users::delete,
+        users::make_token,
+        users::delete_tokens,
+        users::show_limits,
+        users::put_limits,
+        users::put_permission,
+        users::delete_permission,
+        users::may,
+        policies::list,
+        policies::show,
+        policies::put,
+        policies::delete,
+        exchanges::list_all,
+        exchanges::list,
+        exchanges::show,
+        exchanges::put,
+        exchanges::delete,
+        messages::publish_to_exchange,
+        exchanges::bindings,
+        exchanges::bind,
+        exchanges::unbind,
+        queues::list_all,
+        queues::list,
+        queues::show,
+        queues::put,
+        queues::delete,
+        queues::purge,
+        messages::peek,
+        messages::take,
+        messages::publish_to_queue,
+        messages::relocate,
+        messages::retry,
+        streams::list_all,
+        streams::list,
+        streams::show,
+        streams::delete,
+        streams::purge,
+        streams::archive,
+        streams::restore,
+        streams::messages,
+        streams::message,
+        streams::delete_message,
+        connections::list,
+        connections::show,
+        connections::close,
+        links::sessions,
+        connections::sessions,
+        connections::consumers,
+        connections::end_consumer,
     ),
     components(schemas(Problem)),
     tags(
@@ -46,8 +127,8 @@ const REFUSALS: [(&str, &str, &str); 8] = [
     ("503", "Unavailable", "the broker cannot do it now"),
 ];
 
-/// The document without paths.
-pub(super) fn head() -> OpenApi {
+/// The document.
+pub fn description() -> OpenApi {
     let mut document = Head::openapi();
     document.info.version = String::from(env!("CARGO_PKG_VERSION"));
     let mut components = document.components.take().unwrap_or_else(|| ComponentsBuilder::new().build());
@@ -69,12 +150,12 @@ pub(super) fn head() -> OpenApi {
         SecurityRequirement::new("token", none.clone()),
         SecurityRequirement::new("session", none),
     ]);
-    document
+    with_refusals(document)
 }
 
 /// Adds the refusals to each operation of each path, and names it by its method and path: generators of clients make
 /// functions of these names, so no two are equal.
-pub(super) fn with_refusals(mut document: OpenApi) -> OpenApi {
+fn with_refusals(mut document: OpenApi) -> OpenApi {
     for (path, item) in &mut document.paths.paths {
         let words: Vec<&str> = path.split('/').skip(2).map(|word| word.trim_matches(['{', '}'])).collect();
         for (method, operation) in operations(item) {

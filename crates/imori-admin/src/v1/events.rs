@@ -9,7 +9,6 @@ use serde::Deserialize;
 use serde_json::json;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, timeout_at};
-use utoipa::IntoParams;
 
 use crate::http::Streamed;
 use crate::limits::{EVENTS_AT_ONCE, EVENTS_LIFE_MAX, EVENTS_QUIET_MAX};
@@ -23,8 +22,8 @@ const KINDS: [&str; 8] =
     ["connection", "login", "queue", "exchange", "binding", "messages", "object", "stall"];
 
 /// Selects the events to stream.
-#[derive(Debug, Deserialize, IntoParams)]
-#[into_params(parameter_in = Query)]
+#[derive(Debug, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::IntoParams), into_params(parameter_in = Query))]
 #[serde(deny_unknown_fields)]
 pub(super) struct EventQuery {
     /// Kinds, or their parts before the dot, separated by commas: `queue,login.refused`. All kinds if absent.
@@ -38,13 +37,13 @@ pub(super) struct EventQuery {
 /// Streams events as server-sent events, each with its kind as `event`, a number as `id` and a JSON object as `data`.
 /// The stream ends after a while; a reader that reconnects with `Last-Event-ID` misses no event that is still kept. A
 /// reader that is too slow gets the event `lost` with the number of events it missed.
-#[utoipa::path(
+#[cfg_attr(feature = "openapi", utoipa::path(
     get,
     path = "/v1/events",
     tag = "broker",
     params(EventQuery, ("last-event-id" = Option<String>, Header, description = "the `id` of the last event that was heard")),
     responses((status = 200, content_type = "text/event-stream", body = String)),
-)]
+))]
 pub(super) async fn follow(
     operator: Operator,
     headers: HeaderMap,

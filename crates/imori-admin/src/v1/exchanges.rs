@@ -4,7 +4,6 @@ use imori_core::id::VhostId;
 use imori_server::broker::Broker;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use utoipa::{IntoParams, ToSchema};
 
 use crate::objects::declaration::{BindingDeclaration, Declaration, Ends, ExchangeDeclaration};
 use crate::objects::operation_error::OperationError;
@@ -15,7 +14,8 @@ use crate::requests::operator::Operator;
 use crate::requests::problem::Problem;
 
 /// An exchange.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub(super) struct Exchange {
     /// Empty for the default exchange, which paths name `amq.default`.
     name: String,
@@ -45,11 +45,11 @@ impl From<ExchangeFacts> for Exchange {
 }
 
 /// Lists the exchanges of all vhosts that you may see.
-#[utoipa::path(
+#[cfg_attr(feature = "openapi", utoipa::path(
     get, path = "/v1/exchanges", tag = "exchanges",
     params(PageQuery),
     responses((status = 200, body = Page<Exchange>)),
-)]
+))]
 pub(super) async fn list_all(
     operator: Operator,
     Params(query): Params<PageQuery>,
@@ -58,11 +58,11 @@ pub(super) async fn list_all(
 }
 
 /// Lists the exchanges of a vhost.
-#[utoipa::path(
+#[cfg_attr(feature = "openapi", utoipa::path(
     get, path = "/v1/exchanges/{vhost}", tag = "exchanges",
     params(("vhost" = String, Path), PageQuery),
     responses((status = 200, body = Page<Exchange>)),
-)]
+))]
 pub(super) async fn list(operator: Operator, Params(query): Params<PageQuery>) -> Answered<Page<Exchange>> {
     answer_page(operator.broker(), query, &operator.vhost_ids()?).await
 }
@@ -91,11 +91,11 @@ fn exchange_name(name: String) -> String {
 }
 
 /// Shows one exchange; `amq.default` names the default exchange.
-#[utoipa::path(
+#[cfg_attr(feature = "openapi", utoipa::path(
     get, path = "/v1/exchanges/{vhost}/{name}", tag = "exchanges",
     params(("vhost" = String, Path), ("name" = String, Path)),
     responses((status = 200, body = Exchange)),
-)]
+))]
 pub(super) async fn show(
     operator: Operator,
     Names((_vhost, name)): Names<(String, String)>,
@@ -109,15 +109,16 @@ pub(super) async fn show(
 }
 
 /// The properties of an exchange to declare.
-#[derive(Debug, Deserialize, ToSchema)]
+#[derive(Debug, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub(super) struct NewExchange {
     /// `direct`, `fanout`, `topic`, `headers` or `x-delayed-message`.
     #[serde(rename = "type", default = "direct")]
-    #[schema(default = "direct")]
+    #[cfg_attr(feature = "openapi", schema(default = "direct"))]
     kind: String,
     #[serde(default = "yes")]
-    #[schema(default = true)]
+    #[cfg_attr(feature = "openapi", schema(default = true))]
     durable: bool,
     #[serde(default)]
     auto_delete: bool,
@@ -137,12 +138,12 @@ fn yes() -> bool {
 }
 
 /// Declares an exchange. An existing exchange must have the same properties.
-#[utoipa::path(
+#[cfg_attr(feature = "openapi", utoipa::path(
     put, path = "/v1/exchanges/{vhost}/{name}", tag = "exchanges",
     params(("vhost" = String, Path), ("name" = String, Path)),
     request_body = NewExchange,
     responses((status = 201, description = "it is made"), (status = 204, description = "it was there")),
-)]
+))]
 pub(super) async fn put(
     operator: Operator,
     Names((_vhost, name)): Names<(String, String)>,
@@ -161,8 +162,8 @@ pub(super) async fn put(
 }
 
 /// Conditions of a deletion.
-#[derive(Debug, Deserialize, IntoParams)]
-#[into_params(parameter_in = Query)]
+#[derive(Debug, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::IntoParams), into_params(parameter_in = Query))]
 #[serde(deny_unknown_fields)]
 pub(super) struct DeleteQuery {
     /// Delete the exchange only if nothing is bound to it.
@@ -171,11 +172,11 @@ pub(super) struct DeleteQuery {
 }
 
 /// Deletes an exchange with its bindings.
-#[utoipa::path(
+#[cfg_attr(feature = "openapi", utoipa::path(
     delete, path = "/v1/exchanges/{vhost}/{name}", tag = "exchanges",
     params(("vhost" = String, Path), ("name" = String, Path), DeleteQuery),
     responses((status = 204, description = "it is deleted")),
-)]
+))]
 pub(super) async fn delete(
     operator: Operator,
     Names((_vhost, name)): Names<(String, String)>,
@@ -187,7 +188,8 @@ pub(super) async fn delete(
 }
 
 /// The kind of a binding's destination.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "lowercase")]
 enum DestinationKind {
     Queue,
@@ -195,7 +197,8 @@ enum DestinationKind {
 }
 
 /// A binding.
-#[derive(Debug, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub(super) struct Binding {
     /// The exchange that messages come from.
@@ -211,7 +214,8 @@ pub(super) struct Binding {
 }
 
 /// A binding and its vhost.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub(super) struct ListedBinding {
     vhost: String,
     #[serde(flatten)]
@@ -231,15 +235,15 @@ impl From<BindingFacts> for ListedBinding {
 }
 
 /// Selects the bindings to list.
-#[derive(Debug, Deserialize, IntoParams)]
-#[into_params(parameter_in = Query)]
+#[derive(Debug, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::IntoParams), into_params(parameter_in = Query))]
 #[serde(deny_unknown_fields)]
 pub(super) struct BindingQuery {
     /// Page number, from 1.
-    #[param(minimum = 1, default = 1)]
+    #[cfg_attr(feature = "openapi", param(minimum = 1, default = 1))]
     page: Option<usize>,
     /// Rows per page.
-    #[param(minimum = 1, maximum = 500, default = 100)]
+    #[cfg_attr(feature = "openapi", param(minimum = 1, maximum = 500, default = 100))]
     page_size: Option<usize>,
     /// A part of the exchange's name; case does not matter.
     name: Option<String>,
@@ -250,11 +254,11 @@ pub(super) struct BindingQuery {
 }
 
 /// Lists the bindings of a vhost, without the default exchange's bindings, one for each queue.
-#[utoipa::path(
+#[cfg_attr(feature = "openapi", utoipa::path(
     get, path = "/v1/bindings/{vhost}", tag = "exchanges",
     params(("vhost" = String, Path), BindingQuery),
     responses((status = 200, body = Page<ListedBinding>)),
-)]
+))]
 pub(super) async fn bindings(
     operator: Operator,
     Params(query): Params<BindingQuery>,
@@ -278,24 +282,24 @@ pub(super) async fn bindings(
 }
 
 /// Binds a queue or an exchange to an exchange.
-#[utoipa::path(
+#[cfg_attr(feature = "openapi", utoipa::path(
     post, path = "/v1/bindings/{vhost}", tag = "exchanges",
     params(("vhost" = String, Path)),
     request_body = Binding,
     responses((status = 201, description = "it is bound")),
-)]
+))]
 pub(super) async fn bind(operator: Operator, Input(binding): Input<Binding>) -> Result<Answer, Problem> {
     set(&operator, binding, true).await?;
     Ok(Answer::created())
 }
 
 /// Removes a binding. A binding that does not exist is not an error.
-#[utoipa::path(
+#[cfg_attr(feature = "openapi", utoipa::path(
     post, path = "/v1/bindings/{vhost}/unbind", tag = "exchanges",
     params(("vhost" = String, Path)),
     request_body = Binding,
     responses((status = 204, description = "it is there no more")),
-)]
+))]
 pub(super) async fn unbind(operator: Operator, Input(binding): Input<Binding>) -> Result<Answer, Problem> {
     set(&operator, binding, false).await?;
     Ok(Answer::done())

@@ -2,14 +2,14 @@
 
 use imori_server::{GatewayFigures, RouteFigures, ScriptFault};
 use serde::Serialize;
-use utoipa::ToSchema;
 
 use crate::milliseconds::since_epoch;
 use crate::requests::answer::Answer;
 use crate::requests::operator::Operator;
 
 /// The HTTP gateway.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub(super) struct Gateway {
     /// The file of its routes; absent if the broker has no gateway.
     file: Option<String>,
@@ -25,7 +25,8 @@ pub(super) struct Gateway {
 }
 
 /// A route of the gateway.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 struct GatewayRoute {
     name: String,
     /// Empty for all.
@@ -48,7 +49,8 @@ struct GatewayRoute {
 }
 
 /// A fault of a script.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 struct GatewayFault {
     /// The phase of the script, such as `content`.
     phase: &'static str,
@@ -87,7 +89,10 @@ impl From<ScriptFault> for GatewayFault {
 }
 
 /// Shows the HTTP gateway.
-#[utoipa::path(get, path = "/v1/gateway", tag = "broker", responses((status = 200, body = Gateway)))]
+#[cfg_attr(feature = "openapi", utoipa::path(
+    get, path = "/v1/gateway", tag = "broker",
+    responses((status = 200, body = Gateway)),
+))]
 pub(super) async fn show(operator: Operator) -> Answer<Gateway> {
     let GatewayFigures { connections, routes, file, problems, script_faults } =
         operator.broker().gateway_figures();

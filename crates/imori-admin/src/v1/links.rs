@@ -2,7 +2,6 @@
 
 use imori_amqp10::connection::{LinkDetails, LinkDirection, SessionDetails};
 use serde::Serialize;
-use utoipa::ToSchema;
 
 use crate::operations::readers::session_details;
 use crate::requests::answer::Answer;
@@ -10,7 +9,8 @@ use crate::requests::input::{Answered, Names};
 use crate::requests::operator::Operator;
 
 /// A session of an AMQP 1.0 connection.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub(super) struct LinkedSession {
     channel: u16,
     handle_max: u32,
@@ -30,7 +30,8 @@ pub(super) struct LinkedSession {
 }
 
 /// An AMQP 1.0 link.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub(super) struct Link {
     handle: u32,
     name: String,
@@ -92,11 +93,11 @@ impl From<SessionDetails> for LinkedSession {
 }
 
 /// Lists the sessions of an AMQP 1.0 connection, with their links.
-#[utoipa::path(
+#[cfg_attr(feature = "openapi", utoipa::path(
     get, path = "/v1/connections/{name}/sessions", tag = "connections",
     params(("name" = String, Path)),
     responses((status = 200, body = Vec<LinkedSession>)),
-)]
+))]
 pub(super) async fn sessions(operator: Operator, Names(name): Names<String>) -> Answered<Vec<LinkedSession>> {
     let sessions = session_details(operator.broker(), &operator.identity, &name).await?;
     Ok(Answer::of(sessions.into_iter().map(LinkedSession::from).collect()))

@@ -7,7 +7,6 @@ use imori_core::internal::MoveTarget;
 use imori_core::name::Name;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
-use utoipa::{IntoParams, ToSchema};
 
 use crate::limits::ADMIN_MESSAGES_MAX;
 use crate::milliseconds::since_epoch;
@@ -25,7 +24,8 @@ use crate::requests::problem::Problem;
 const PAYLOAD_BYTES: usize = 64 * 1024;
 
 /// A message of a queue.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub(super) struct Message {
     /// Number of messages that the queue would deliver before this one.
     position: usize,
@@ -56,7 +56,8 @@ pub(super) struct Message {
 }
 
 /// The encoding of a payload in JSON.
-#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "lowercase")]
 enum Encoding {
     /// The payload as it is; it is UTF-8.
@@ -67,7 +68,8 @@ enum Encoding {
 }
 
 /// Deaths of a message in one queue for one reason.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 struct Died {
     queue: String,
     /// `rejected`, `expired`, `maxlen` or `delivery_limit`.
@@ -120,8 +122,8 @@ fn text_of(bytes: &[u8]) -> (String, Encoding) {
 }
 
 /// Selects the messages to show.
-#[derive(Debug, Deserialize, IntoParams)]
-#[into_params(parameter_in = Query)]
+#[derive(Debug, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::IntoParams), into_params(parameter_in = Query))]
 #[serde(deny_unknown_fields)]
 pub(super) struct PeekQuery {
     /// Number of messages to skip.
@@ -129,11 +131,11 @@ pub(super) struct PeekQuery {
     offset: usize,
     /// Maximum number of messages to show.
     #[serde(default = "ten")]
-    #[param(minimum = 1, maximum = 1000, default = 10)]
+    #[cfg_attr(feature = "openapi", param(minimum = 1, maximum = 1000, default = 10))]
     count: usize,
     /// Maximum bytes to show of each payload.
     #[serde(default = "payload_bytes")]
-    #[param(default = 65536)]
+    #[cfg_attr(feature = "openapi", param(default = 65536))]
     payload_bytes: usize,
 }
 
@@ -146,7 +148,8 @@ fn payload_bytes() -> usize {
 }
 
 /// Messages of a queue.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub(super) struct Messages {
     messages: Vec<Message>,
     /// Number of ready messages in the queue.
@@ -163,11 +166,11 @@ fn check_count(count: usize) -> Result<(), Problem> {
 }
 
 /// Shows ready messages, in memory or on disk, and changes nothing. Returns fewer than `count` if messages are large.
-#[utoipa::path(
+#[cfg_attr(feature = "openapi", utoipa::path(
     get, path = "/v1/queues/{vhost}/{name}/messages", tag = "messages",
     params(("vhost" = String, Path), ("name" = String, Path), PeekQuery),
     responses((status = 200, body = Messages)),
-)]
+))]
 pub(super) async fn peek(
     operator: Operator,
     Names((_vhost, name)): Names<(String, String)>,
@@ -187,12 +190,13 @@ pub(super) async fn peek(
 }
 
 /// Options of a take.
-#[derive(Debug, Deserialize, ToSchema)]
+#[derive(Debug, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub(super) struct TakeRequest {
     /// Maximum number of messages to take.
     #[serde(default = "one")]
-    #[schema(minimum = 1, maximum = 1000, default = 1)]
+    #[cfg_attr(feature = "openapi", schema(minimum = 1, maximum = 1000, default = 1))]
     count: usize,
     /// The outcome of all taken messages.
     #[serde(default)]
@@ -204,7 +208,8 @@ fn one() -> usize {
 }
 
 /// The outcome of a taken message.
-#[derive(Debug, Default, Clone, Copy, Deserialize, ToSchema)]
+#[derive(Debug, Default, Clone, Copy, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "lowercase")]
 enum TakeOutcome {
     /// The message leaves the queue.
@@ -217,12 +222,12 @@ enum TakeOutcome {
 }
 
 /// Takes messages from a queue, and settles all of them at once.
-#[utoipa::path(
+#[cfg_attr(feature = "openapi", utoipa::path(
     post, path = "/v1/queues/{vhost}/{name}/take", tag = "messages",
     params(("vhost" = String, Path), ("name" = String, Path)),
     request_body = TakeRequest,
     responses((status = 200, body = Messages)),
-)]
+))]
 pub(super) async fn take(
     operator: Operator,
     Names((_vhost, name)): Names<(String, String)>,
@@ -242,7 +247,8 @@ pub(super) async fn take(
 }
 
 /// A message to publish.
-#[derive(Debug, Deserialize, ToSchema)]
+#[derive(Debug, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub(super) struct NewMessage {
     #[serde(default)]
@@ -260,7 +266,8 @@ pub(super) struct NewMessage {
 }
 
 /// The result of a publish.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub(super) struct Published {
     /// Number of queues and subscriptions that received the message.
     receivers: usize,
@@ -268,12 +275,12 @@ pub(super) struct Published {
 
 /// Publishes a message to an exchange; `amq.default` names the default exchange. Answers once the message is as durable
 /// as its queues promise.
-#[utoipa::path(
+#[cfg_attr(feature = "openapi", utoipa::path(
     post, path = "/v1/exchanges/{vhost}/{name}/publish", tag = "messages",
     params(("vhost" = String, Path), ("name" = String, Path)),
     request_body = NewMessage,
     responses((status = 200, body = Published)),
-)]
+))]
 pub(super) async fn publish_to_exchange(
     operator: Operator,
     Names((_vhost, name)): Names<(String, String)>,
@@ -286,12 +293,12 @@ pub(super) async fn publish_to_exchange(
 }
 
 /// Publishes a message to a queue, through the default exchange.
-#[utoipa::path(
+#[cfg_attr(feature = "openapi", utoipa::path(
     post, path = "/v1/queues/{vhost}/{name}/publish", tag = "messages",
     params(("vhost" = String, Path), ("name" = String, Path)),
     request_body = NewMessage,
     responses((status = 200, body = Published)),
-)]
+))]
 pub(super) async fn publish_to_queue(
     operator: Operator,
     Names((_vhost, name)): Names<(String, String)>,
@@ -324,7 +331,8 @@ async fn send(
 }
 
 /// The target of a move, and the messages to move.
-#[derive(Debug, Deserialize, ToSchema)]
+#[derive(Debug, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub(super) struct MoveRequest {
     /// The target exchange; the default exchange if absent or empty.
@@ -342,7 +350,8 @@ pub(super) struct MoveRequest {
 }
 
 /// Selects the dead letters to move back.
-#[derive(Debug, Deserialize, ToSchema)]
+#[derive(Debug, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub(super) struct RetryRequest {
     /// Maximum number of messages to move, from the first on; all ready messages if absent.
@@ -354,7 +363,8 @@ pub(super) struct RetryRequest {
 }
 
 /// The result of a move.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub(super) struct Moved {
     /// This was a dry run: nothing changed.
     dry_run: bool,
@@ -371,7 +381,8 @@ pub(super) struct Moved {
 }
 
 /// Messages that moved to one address.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 struct MovedTo {
     exchange: String,
     routing_key: String,
@@ -392,12 +403,12 @@ impl Moved {
 
 /// Moves ready messages to an exchange, in order. Each message is durable at its target before it leaves the queue. The
 /// move stops at the first message that no queue, or only a full queue, would receive.
-#[utoipa::path(
+#[cfg_attr(feature = "openapi", utoipa::path(
     post, path = "/v1/queues/{vhost}/{name}/move", tag = "messages",
     params(("vhost" = String, Path), ("name" = String, Path)),
     request_body = MoveRequest,
     responses((status = 200, body = Moved)),
-)]
+))]
 pub(super) async fn relocate(
     operator: Operator,
     Names((_vhost, name)): Names<(String, String)>,
@@ -415,12 +426,12 @@ pub(super) async fn relocate(
 }
 
 /// Moves dead letters back to the queues in which they died last; messages that never died stay.
-#[utoipa::path(
+#[cfg_attr(feature = "openapi", utoipa::path(
     post, path = "/v1/queues/{vhost}/{name}/retry", tag = "messages",
     params(("vhost" = String, Path), ("name" = String, Path)),
     request_body = RetryRequest,
     responses((status = 200, body = Moved)),
-)]
+))]
 pub(super) async fn retry(
     operator: Operator,
     Names((_vhost, name)): Names<(String, String)>,

@@ -12,7 +12,6 @@ use imori_server::broker::{
     TraceStep, TracedClient, TracedMessage,
 };
 use serde::{Deserialize, Serialize};
-use utoipa::ToSchema;
 
 use crate::milliseconds::{millis, since_epoch};
 use crate::operations::connections::name_of;
@@ -25,7 +24,8 @@ use crate::requests::problem::Problem;
 const TRACE_SECONDS_MAX: u64 = 3600;
 
 /// The messages that a trace follows.
-#[derive(Debug, Deserialize, ToSchema)]
+#[derive(Debug, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub(super) struct NewTrace {
     vhost: String,
@@ -55,7 +55,8 @@ fn usual_seconds() -> u64 {
 }
 
 /// A trace, and the messages that it has followed so far.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub(super) struct Trace {
     vhost: String,
     exchange: Option<String>,
@@ -76,7 +77,8 @@ pub(super) struct Trace {
 }
 
 /// A message that a trace has followed.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 struct Traced {
     /// When it was published, in microseconds since the UNIX epoch.
     at_us: u64,
@@ -99,7 +101,8 @@ struct Traced {
 }
 
 /// A step of a message.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 struct Step {
     /// Microseconds since the message was published.
     after_us: u64,
@@ -120,7 +123,8 @@ struct Step {
 }
 
 /// The client of a connection.
-#[derive(Debug, Clone, Serialize, ToSchema)]
+#[derive(Debug, Clone, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub(super) struct Party {
     /// The name of the connection; absent for a client inside the broker.
     connection: Option<String>,
@@ -141,11 +145,11 @@ impl Party {
 
 /// Starts a trace: the broker notes the steps of the messages that it is about, and neither their headers nor their
 /// bodies. It replaces the earlier trace.
-#[utoipa::path(
+#[cfg_attr(feature = "openapi", utoipa::path(
     put, path = "/v1/trace", tag = "broker",
     request_body = NewTrace,
     responses((status = 204, description = "it has started")),
-)]
+))]
 pub(super) async fn start_trace(operator: Operator, Input(new): Input<NewTrace>) -> Result<Answer, Problem> {
     if !(1..=TRACE_SECONDS_MAX).contains(&new.seconds) {
         return Err(Problem::bad(format!("`seconds` is 1 to {TRACE_SECONDS_MAX}")));
@@ -171,10 +175,10 @@ pub(super) async fn start_trace(operator: Operator, Input(new): Input<NewTrace>)
 }
 
 /// Shows the latest trace, whether it still runs or not.
-#[utoipa::path(
+#[cfg_attr(feature = "openapi", utoipa::path(
     get, path = "/v1/trace", tag = "broker",
     responses((status = 200, body = Trace), (status = 404, description = "none was started")),
-)]
+))]
 pub(super) async fn show_trace(operator: Operator) -> Answered<Trace> {
     let Some(trace) = operator.broker().latest_trace() else {
         return Err(Problem::new(axum::http::StatusCode::NOT_FOUND, "no trace was started; PUT starts one"));
@@ -198,10 +202,10 @@ pub(super) async fn show_trace(operator: Operator) -> Answered<Trace> {
 }
 
 /// Ends the trace and forgets what it followed.
-#[utoipa::path(
+#[cfg_attr(feature = "openapi", utoipa::path(
     delete, path = "/v1/trace", tag = "broker",
     responses((status = 204, description = "it has ended, or there was none")),
-)]
+))]
 pub(super) async fn end_trace(operator: Operator) -> Answer {
     operator.broker().end_trace();
     Answer::done()
@@ -265,7 +269,8 @@ impl Step {
 }
 
 /// Requests and their replies, in the vhosts that you may see.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub(super) struct Calls {
     /// Milliseconds since the measurement began.
     measured_ms: u64,
@@ -279,7 +284,8 @@ pub(super) struct Calls {
 }
 
 /// An address to which requests are published.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 struct Service {
     vhost: String,
     exchange: String,
@@ -306,7 +312,10 @@ struct Service {
 
 /// Shows calls: requests with a reply address, and their replies. The broker measures them while this path is read, and
 /// for 15 seconds more; the figures count from the first of these readings.
-#[utoipa::path(get, path = "/v1/calls", tag = "broker", responses((status = 200, body = Calls)))]
+#[cfg_attr(feature = "openapi", utoipa::path(
+    get, path = "/v1/calls", tag = "broker",
+    responses((status = 200, body = Calls)),
+))]
 pub(super) async fn calls(operator: Operator) -> Answered<Calls> {
     let broker = operator.broker();
     let CallFigures { from, services, not_followed } = broker.measure_calls();

@@ -2,7 +2,6 @@
 
 use imori_core::world::Counter;
 use serde::Serialize;
-use utoipa::ToSchema;
 
 use crate::metrics::memory_bytes;
 use crate::milliseconds::millis;
@@ -13,7 +12,8 @@ use crate::requests::input::Answered;
 use crate::requests::operator::Operator;
 
 /// The broker, with totals over the vhosts that you may see.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub(super) struct Overview {
     product: &'static str,
     version: &'static str,
@@ -42,7 +42,8 @@ pub(super) struct Overview {
 }
 
 /// An address that the broker listens on.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 struct Listener {
     name: String,
     address: String,
@@ -50,7 +51,10 @@ struct Listener {
 }
 
 /// Shows the broker as a whole.
-#[utoipa::path(get, path = "/v1/overview", tag = "broker", responses((status = 200, body = Overview)))]
+#[cfg_attr(feature = "openapi", utoipa::path(
+    get, path = "/v1/overview", tag = "broker",
+    responses((status = 200, body = Overview)),
+))]
 pub(super) async fn show(operator: Operator) -> Answered<Overview> {
     let (vhosts, broker) = (operator.vhost_ids()?, operator.broker());
     let Totals { ready, unsettled } = Totals::of(broker, &vhosts).await;
@@ -87,13 +91,17 @@ pub(super) async fn show(operator: Operator) -> Answered<Overview> {
 }
 
 /// The latest stalls, oldest first.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub(super) struct Stalls {
     items: Vec<ShownStall>,
 }
 
 /// Lists the latest stalls of the broker, with their causes as far as known.
-#[utoipa::path(get, path = "/v1/stalls", tag = "broker", responses((status = 200, body = Stalls)))]
+#[cfg_attr(feature = "openapi", utoipa::path(
+    get, path = "/v1/stalls", tag = "broker",
+    responses((status = 200, body = Stalls)),
+))]
 pub(super) async fn stalls(operator: Operator) -> Answered<Stalls> {
     Ok(Answer::of(Stalls { items: operator.broker().stalls().iter().map(ShownStall::of).collect() }))
 }

@@ -4,7 +4,6 @@ use axum::http::StatusCode;
 use imori_server::access::{PolicyKind, PolicyRow, SetPolicy};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use utoipa::ToSchema;
 
 use crate::objects::operation_error::OperationError;
 use crate::requests::answer::Answer;
@@ -13,7 +12,8 @@ use crate::requests::operator::Operator;
 use crate::requests::problem::Problem;
 
 /// The kind of a policy: managed in the vhost, or set by the operators of the broker.
-#[derive(Debug, Clone, Copy, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum Kind {
     Policy,
@@ -30,7 +30,8 @@ impl Kind {
 }
 
 /// A policy.
-#[derive(Debug, Clone, Serialize, ToSchema)]
+#[derive(Debug, Clone, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub(super) struct Policy {
     vhost: String,
     kind: Kind,
@@ -60,11 +61,11 @@ impl Policy {
 }
 
 /// Lists the policies of a vhost, by kind and name.
-#[utoipa::path(
+#[cfg_attr(feature = "openapi", utoipa::path(
     get, path = "/v1/policies/{vhost}", tag = "policies",
     params(("vhost" = String, Path), PageQuery),
     responses((status = 200, body = Page<Policy>)),
-)]
+))]
 pub(super) async fn list(operator: Operator, Params(query): Params<PageQuery>) -> Answered<Page<Policy>> {
     let vhost = operator.in_vhost()?.name;
     let objects = operator.broker().access().objects();
@@ -77,11 +78,11 @@ pub(super) async fn list(operator: Operator, Params(query): Params<PageQuery>) -
 }
 
 /// One policy.
-#[utoipa::path(
+#[cfg_attr(feature = "openapi", utoipa::path(
     get, path = "/v1/policies/{vhost}/{kind}/{name}", tag = "policies",
     params(("vhost" = String, Path), ("kind" = Kind, Path), ("name" = String, Path)),
     responses((status = 200, body = Policy)),
-)]
+))]
 pub(super) async fn show(
     operator: Operator,
     Names((_vhost, kind, name)): Names<(String, Kind, String)>,
@@ -93,7 +94,8 @@ pub(super) async fn show(
 }
 
 /// A policy to set.
-#[derive(Debug, Deserialize, ToSchema)]
+#[derive(Debug, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub(super) struct NewPolicy {
     /// A regular expression that matches names of queues or exchanges.
@@ -109,19 +111,20 @@ pub(super) struct NewPolicy {
 }
 
 /// The result of setting a policy.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub(super) struct PolicyIsSet {
     /// Keys of the definition that have no effect in this broker.
     without_effect: Vec<String>,
 }
 
 /// Sets a policy, which is in effect on existing queues and exchanges before this answers.
-#[utoipa::path(
+#[cfg_attr(feature = "openapi", utoipa::path(
     put, path = "/v1/policies/{vhost}/{kind}/{name}", tag = "policies",
     params(("vhost" = String, Path), ("kind" = Kind, Path), ("name" = String, Path)),
     request_body = NewPolicy,
     responses((status = 200, body = PolicyIsSet), (status = 201, body = PolicyIsSet)),
-)]
+))]
 pub(super) async fn put(
     operator: Operator,
     Names((_vhost, kind, name)): Names<(String, Kind, String)>,
@@ -137,11 +140,11 @@ pub(super) async fn put(
 }
 
 /// Deletes a policy; the next matching policy is in effect before this answers.
-#[utoipa::path(
+#[cfg_attr(feature = "openapi", utoipa::path(
     delete, path = "/v1/policies/{vhost}/{kind}/{name}", tag = "policies",
     params(("vhost" = String, Path), ("kind" = Kind, Path), ("name" = String, Path)),
     responses((status = 204, description = "it is deleted")),
-)]
+))]
 pub(super) async fn delete(
     operator: Operator,
     Names((_vhost, kind, name)): Names<(String, Kind, String)>,

@@ -6,7 +6,6 @@ use imori_core::id::QueueId;
 use imori_core::name::Name;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use utoipa::{IntoParams, ToSchema};
 
 use crate::milliseconds::millis;
 use crate::objects::declaration::Declaration;
@@ -20,7 +19,8 @@ use crate::requests::operator::Operator;
 use crate::requests::problem::Problem;
 
 /// A queue as it is now.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub(super) struct Queue {
     name: String,
     vhost: String,
@@ -56,7 +56,8 @@ pub(super) struct Queue {
 }
 
 /// A setting in effect.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 struct Setting {
     /// The setting's name in policies.
     key: &'static str,
@@ -67,7 +68,8 @@ struct Setting {
 }
 
 /// Counts since the queue was declared or the broker started, with their rates.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 struct Rates {
     published: Rate,
     delivered: Rate,
@@ -76,7 +78,8 @@ struct Rates {
 }
 
 /// A count, and its growth per second.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 struct Rate {
     total: u64,
     per_second: f64,
@@ -128,22 +131,22 @@ impl Queue {
 }
 
 /// Lists the queues of all vhosts that you may see.
-#[utoipa::path(
+#[cfg_attr(feature = "openapi", utoipa::path(
     get, path = "/v1/queues", tag = "queues",
     params(PageQuery),
     responses((status = 200, body = Page<Queue>)),
-)]
+))]
 pub(super) async fn list_all(operator: Operator, Params(query): Params<PageQuery>) -> Answered<Page<Queue>> {
     let vhosts = operator.vhost_ids()?;
     answer_page(&operator.state, query, queue_ids(operator.broker(), &vhosts)).await
 }
 
 /// Lists the queues of a vhost.
-#[utoipa::path(
+#[cfg_attr(feature = "openapi", utoipa::path(
     get, path = "/v1/queues/{vhost}", tag = "queues",
     params(("vhost" = String, Path), PageQuery),
     responses((status = 200, body = Page<Queue>)),
-)]
+))]
 pub(super) async fn list(operator: Operator, Params(query): Params<PageQuery>) -> Answered<Page<Queue>> {
     let vhosts = operator.vhost_ids()?;
     answer_page(&operator.state, query, queue_ids(operator.broker(), &vhosts)).await
@@ -159,11 +162,11 @@ async fn answer_page(
 }
 
 /// One queue.
-#[utoipa::path(
+#[cfg_attr(feature = "openapi", utoipa::path(
     get, path = "/v1/queues/{vhost}/{name}", tag = "queues",
     params(("vhost" = String, Path), ("name" = String, Path)),
     responses((status = 200, body = Queue)),
-)]
+))]
 pub(super) async fn show(
     operator: Operator,
     Names((_vhost, name)): Names<(String, String)>,
@@ -175,12 +178,13 @@ pub(super) async fn show(
 }
 
 /// The properties of a queue to declare.
-#[derive(Debug, Deserialize, ToSchema)]
+#[derive(Debug, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub(super) struct NewQueue {
     /// The queue survives a restart of the broker.
     #[serde(default = "yes")]
-    #[schema(default = true)]
+    #[cfg_attr(feature = "openapi", schema(default = true))]
     durable: bool,
     /// The queue is deleted with its last consumer.
     #[serde(default)]
@@ -195,12 +199,12 @@ fn yes() -> bool {
 }
 
 /// Declares a queue. An existing queue must have the same properties.
-#[utoipa::path(
+#[cfg_attr(feature = "openapi", utoipa::path(
     put, path = "/v1/queues/{vhost}/{name}", tag = "queues",
     params(("vhost" = String, Path), ("name" = String, Path)),
     request_body = NewQueue,
     responses((status = 201, description = "it is made"), (status = 204, description = "it was there")),
-)]
+))]
 pub(super) async fn put(
     operator: Operator,
     Names((_vhost, name)): Names<(String, String)>,
@@ -213,8 +217,8 @@ pub(super) async fn put(
 }
 
 /// Conditions of a deletion.
-#[derive(Debug, Deserialize, IntoParams)]
-#[into_params(parameter_in = Query)]
+#[derive(Debug, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::IntoParams), into_params(parameter_in = Query))]
 #[serde(deny_unknown_fields)]
 pub(super) struct DeleteQuery {
     /// Delete the queue only if it has no consumer.
@@ -229,7 +233,8 @@ pub(super) struct DeleteQuery {
 }
 
 /// The messages that were dropped, or would be.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub(super) struct Dropped {
     /// This was a dry run: nothing changed.
     pub(super) dry_run: bool,
@@ -238,11 +243,11 @@ pub(super) struct Dropped {
 }
 
 /// Deletes a queue with its messages; with `dry_run` only reports how many ready messages would be dropped.
-#[utoipa::path(
+#[cfg_attr(feature = "openapi", utoipa::path(
     delete, path = "/v1/queues/{vhost}/{name}", tag = "queues",
     params(("vhost" = String, Path), ("name" = String, Path), DeleteQuery),
     responses((status = 200, body = Dropped)),
-)]
+))]
 pub(super) async fn delete(
     operator: Operator,
     Names((_vhost, name)): Names<(String, String)>,
@@ -258,8 +263,8 @@ pub(super) async fn delete(
 }
 
 /// Options of a purge.
-#[derive(Debug, Deserialize, IntoParams)]
-#[into_params(parameter_in = Query)]
+#[derive(Debug, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::IntoParams), into_params(parameter_in = Query))]
 #[serde(deny_unknown_fields)]
 pub(super) struct DryRunQuery {
     /// Only report what would happen.
@@ -268,11 +273,11 @@ pub(super) struct DryRunQuery {
 }
 
 /// Drops the ready messages of a queue; with `dry_run` only reports how many there are.
-#[utoipa::path(
+#[cfg_attr(feature = "openapi", utoipa::path(
     post, path = "/v1/queues/{vhost}/{name}/purge", tag = "queues",
     params(("vhost" = String, Path), ("name" = String, Path), DryRunQuery),
     responses((status = 200, body = Dropped)),
-)]
+))]
 pub(super) async fn purge(
     operator: Operator,
     Names((_vhost, name)): Names<(String, String)>,

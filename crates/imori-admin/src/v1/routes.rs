@@ -1,187 +1,114 @@
-//! The endpoints of `/v1` with the tag and right that each needs, and the document that describes them.
+//! The table of `/v1`: its endpoints, with the tag and right that each needs.
 
 use std::sync::Arc;
 
 use axum::http::Method;
 use axum::http::header::CONTENT_TYPE;
+use axum::response::IntoResponse;
 use imori_core::authorize::Action;
-use utoipa::openapi::{OpenApi, PathItem};
-use utoipa_axum::router::{OpenApiRouter, UtoipaMethodRouter};
-use utoipa_axum::routes;
 
-use super::document::{head, with_refusals};
 use super::{
     config, connections, definitions, events, exchanges, gateway, links, messages, observation, overview,
     policies, queues, streams, users, vhosts,
 };
 use crate::console::{feed, history, session};
+use crate::http::{Endpoint, Right, row};
 use crate::requests::admin_state::AdminState;
-use crate::requests::endpoint::{Endpoint, Login, Right};
 
-type Described = UtoipaMethodRouter<Arc<AdminState>>;
+const GET: Method = Method::GET;
+const PUT: Method = Method::PUT;
+const POST: Method = Method::POST;
+const DELETE: Method = Method::DELETE;
 
-/// The table of paths that need no login: by them users log in.
-fn open_table() -> Vec<Described> {
-    vec![routes!(session::sign_in), routes!(session::sign_out)]
-}
+/// The OpenAPI document. A test derives it from the handlers and compares.
+const DOCUMENT: &str =
+    include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference/openapi.json"));
 
-/// The table of all other paths of `/v1`.
-fn table() -> Vec<(Action, Right, Described)> {
+/// The table of `/v1`.
+pub fn endpoints() -> Vec<Endpoint<Arc<AdminState>>> {
     use Action::{Administer, Manage, Monitor, SetPolicy};
     use Right::{Bind, Configure, EndsOwn, Move, Nothing, Read, Shown, ShownOwn, Vhost, Write};
     vec![
-        (Manage, Shown, routes!(overview::show)),
-        (Monitor, Nothing, routes!(overview::stalls)),
-        (Monitor, Nothing, routes!(gateway::show)),
-        (Monitor, Nothing, routes!(observation::calls)),
-        (Administer, Nothing, routes!(observation::start_trace)),
-        (Administer, Nothing, routes!(observation::show_trace)),
-        (Administer, Nothing, routes!(observation::end_trace)),
-        (Administer, Nothing, routes!(config::show)),
-        (Administer, Nothing, routes!(config::reload_all)),
-        (Administer, Nothing, routes!(definitions::recover)),
-        (Monitor, Nothing, routes!(events::follow)),
-        (Manage, Shown, routes!(feed::follow)),
-        (Manage, Nothing, routes!(history::show)),
-        (Manage, Nothing, routes!(users::whoami)),
-        (Manage, Shown, routes!(vhosts::list)),
-        (Manage, Vhost, routes!(vhosts::show)),
-        (Administer, Nothing, routes!(vhosts::put)),
-        (Administer, Nothing, routes!(vhosts::delete)),
-        (Manage, Vhost, routes!(vhosts::show_limits)),
-        (Administer, Nothing, routes!(vhosts::put_limits)),
-        (Administer, Nothing, routes!(users::list)),
-        (Administer, Nothing, routes!(users::show)),
-        (Administer, Nothing, routes!(users::put)),
-        (Administer, Nothing, routes!(users::delete)),
-        (Administer, Nothing, routes!(users::make_token)),
-        (Administer, Nothing, routes!(users::delete_tokens)),
-        (Administer, Nothing, routes!(users::show_limits)),
-        (Administer, Nothing, routes!(users::put_limits)),
-        (Administer, Nothing, routes!(users::put_permission)),
-        (Administer, Nothing, routes!(users::delete_permission)),
-        (Administer, Nothing, routes!(users::may)),
-        (Manage, Vhost, routes!(policies::list)),
-        (Manage, Vhost, routes!(policies::show)),
-        (SetPolicy, Vhost, routes!(policies::put)),
-        (SetPolicy, Vhost, routes!(policies::delete)),
-        (Manage, Shown, routes!(exchanges::list_all)),
-        (Manage, Vhost, routes!(exchanges::list)),
-        (Manage, Vhost, routes!(exchanges::show)),
-        (Manage, Configure, routes!(exchanges::put)),
-        (Manage, Configure, routes!(exchanges::delete)),
-        (Manage, Write, routes!(messages::publish_to_exchange)),
-        (Manage, Vhost, routes!(exchanges::bindings)),
-        (Manage, Bind, routes!(exchanges::bind)),
-        (Manage, Bind, routes!(exchanges::unbind)),
-        (Manage, Shown, routes!(queues::list_all)),
-        (Manage, Vhost, routes!(queues::list)),
-        (Manage, Vhost, routes!(queues::show)),
-        (Manage, Configure, routes!(queues::put)),
-        (Manage, Configure, routes!(queues::delete)),
-        (Manage, Read, routes!(queues::purge)),
-        (Manage, Read, routes!(messages::peek)),
-        (Manage, Read, routes!(messages::take)),
-        (Manage, Write, routes!(messages::publish_to_queue)),
-        (Manage, Move, routes!(messages::relocate)),
-        (Manage, Move, routes!(messages::retry)),
-        (Manage, Shown, routes!(streams::list_all)),
-        (Manage, Vhost, routes!(streams::list)),
-        (Manage, Vhost, routes!(streams::show)),
-        (Manage, Configure, routes!(streams::delete)),
-        (Manage, Read, routes!(streams::purge)),
-        (Manage, Read, routes!(streams::archive)),
-        (Manage, Configure, routes!(streams::restore)),
-        (Manage, Read, routes!(streams::messages)),
-        (Manage, Read, routes!(streams::message)),
-        (Manage, Read, routes!(streams::delete_message)),
-        (Manage, ShownOwn, routes!(connections::list)),
-        (Manage, ShownOwn, routes!(connections::show)),
-        (Manage, EndsOwn, routes!(connections::close)),
-        (Manage, ShownOwn, routes!(links::sessions)),
-        (Manage, ShownOwn, routes!(connections::sessions)),
-        (Manage, ShownOwn, routes!(connections::consumers)),
-        (Manage, EndsOwn, routes!(connections::end_consumer)),
+        row(GET, "/v1/openapi.json", Manage, Nothing, document),
+        // By these, users log in.
+        row(POST, "/v1/session", Manage, Nothing, session::sign_in).without_login(),
+        row(DELETE, "/v1/session", Manage, Nothing, session::sign_out).without_login(),
+        row(GET, "/v1/overview", Manage, Shown, overview::show),
+        row(GET, "/v1/stalls", Monitor, Nothing, overview::stalls),
+        row(GET, "/v1/gateway", Monitor, Nothing, gateway::show),
+        row(GET, "/v1/calls", Monitor, Nothing, observation::calls),
+        row(PUT, "/v1/trace", Administer, Nothing, observation::start_trace),
+        row(GET, "/v1/trace", Administer, Nothing, observation::show_trace),
+        row(DELETE, "/v1/trace", Administer, Nothing, observation::end_trace),
+        row(GET, "/v1/config", Administer, Nothing, config::show),
+        row(POST, "/v1/config/reload", Administer, Nothing, config::reload_all),
+        row(POST, "/v1/definitions/recover", Administer, Nothing, definitions::recover),
+        row(GET, "/v1/events", Monitor, Nothing, events::follow),
+        row(GET, "/v1/feed", Manage, Shown, feed::follow),
+        row(GET, "/v1/history", Manage, Nothing, history::show),
+        row(GET, "/v1/whoami", Manage, Nothing, users::whoami),
+        row(GET, "/v1/vhosts", Manage, Shown, vhosts::list),
+        row(GET, "/v1/vhosts/{vhost}", Manage, Vhost, vhosts::show),
+        row(PUT, "/v1/vhosts/{vhost}", Administer, Nothing, vhosts::put),
+        row(DELETE, "/v1/vhosts/{vhost}", Administer, Nothing, vhosts::delete),
+        row(GET, "/v1/vhosts/{vhost}/limits", Manage, Vhost, vhosts::show_limits),
+        row(PUT, "/v1/vhosts/{vhost}/limits", Administer, Nothing, vhosts::put_limits),
+        row(GET, "/v1/users", Administer, Nothing, users::list),
+        row(GET, "/v1/users/{user}", Administer, Nothing, users::show),
+        row(PUT, "/v1/users/{user}", Administer, Nothing, users::put),
+        row(DELETE, "/v1/users/{user}", Administer, Nothing, users::delete),
+        row(POST, "/v1/users/{user}/tokens", Administer, Nothing, users::make_token),
+        row(DELETE, "/v1/users/{user}/tokens", Administer, Nothing, users::delete_tokens),
+        row(GET, "/v1/users/{user}/limits", Administer, Nothing, users::show_limits),
+        row(PUT, "/v1/users/{user}/limits", Administer, Nothing, users::put_limits),
+        row(PUT, "/v1/users/{user}/permissions/{vhost}", Administer, Nothing, users::put_permission),
+        row(DELETE, "/v1/users/{user}/permissions/{vhost}", Administer, Nothing, users::delete_permission),
+        row(GET, "/v1/users/{user}/may/{vhost}", Administer, Nothing, users::may),
+        row(GET, "/v1/policies/{vhost}", Manage, Vhost, policies::list),
+        row(GET, "/v1/policies/{vhost}/{kind}/{name}", Manage, Vhost, policies::show),
+        row(PUT, "/v1/policies/{vhost}/{kind}/{name}", SetPolicy, Vhost, policies::put),
+        row(DELETE, "/v1/policies/{vhost}/{kind}/{name}", SetPolicy, Vhost, policies::delete),
+        row(GET, "/v1/exchanges", Manage, Shown, exchanges::list_all),
+        row(GET, "/v1/exchanges/{vhost}", Manage, Vhost, exchanges::list),
+        row(GET, "/v1/exchanges/{vhost}/{name}", Manage, Vhost, exchanges::show),
+        row(PUT, "/v1/exchanges/{vhost}/{name}", Manage, Configure, exchanges::put),
+        row(DELETE, "/v1/exchanges/{vhost}/{name}", Manage, Configure, exchanges::delete),
+        row(POST, "/v1/exchanges/{vhost}/{name}/publish", Manage, Write, messages::publish_to_exchange),
+        row(GET, "/v1/bindings/{vhost}", Manage, Vhost, exchanges::bindings),
+        row(POST, "/v1/bindings/{vhost}", Manage, Bind, exchanges::bind),
+        row(POST, "/v1/bindings/{vhost}/unbind", Manage, Bind, exchanges::unbind),
+        row(GET, "/v1/queues", Manage, Shown, queues::list_all),
+        row(GET, "/v1/queues/{vhost}", Manage, Vhost, queues::list),
+        row(GET, "/v1/queues/{vhost}/{name}", Manage, Vhost, queues::show),
+        row(PUT, "/v1/queues/{vhost}/{name}", Manage, Configure, queues::put),
+        row(DELETE, "/v1/queues/{vhost}/{name}", Manage, Configure, queues::delete),
+        row(POST, "/v1/queues/{vhost}/{name}/purge", Manage, Read, queues::purge),
+        row(GET, "/v1/queues/{vhost}/{name}/messages", Manage, Read, messages::peek),
+        row(POST, "/v1/queues/{vhost}/{name}/take", Manage, Read, messages::take),
+        row(POST, "/v1/queues/{vhost}/{name}/publish", Manage, Write, messages::publish_to_queue),
+        row(POST, "/v1/queues/{vhost}/{name}/move", Manage, Move, messages::relocate),
+        row(POST, "/v1/queues/{vhost}/{name}/retry", Manage, Move, messages::retry),
+        row(GET, "/v1/streams", Manage, Shown, streams::list_all),
+        row(GET, "/v1/streams/{vhost}", Manage, Vhost, streams::list),
+        row(GET, "/v1/streams/{vhost}/{name}", Manage, Vhost, streams::show),
+        row(DELETE, "/v1/streams/{vhost}/{name}", Manage, Configure, streams::delete),
+        row(POST, "/v1/streams/{vhost}/{name}/purge", Manage, Read, streams::purge),
+        row(GET, "/v1/streams/{vhost}/{name}/archive", Manage, Read, streams::archive),
+        row(POST, "/v1/streams/{vhost}/{name}/restore", Manage, Configure, streams::restore),
+        row(GET, "/v1/streams/{vhost}/{name}/messages", Manage, Read, streams::messages),
+        row(GET, "/v1/streams/{vhost}/{name}/messages/{sequence}", Manage, Read, streams::message),
+        row(DELETE, "/v1/streams/{vhost}/{name}/messages/{sequence}", Manage, Read, streams::delete_message),
+        row(GET, "/v1/connections", Manage, ShownOwn, connections::list),
+        row(GET, "/v1/connections/{name}", Manage, ShownOwn, connections::show),
+        row(DELETE, "/v1/connections/{name}", Manage, EndsOwn, connections::close),
+        row(GET, "/v1/connections/{name}/sessions", Manage, ShownOwn, links::sessions),
+        row(GET, "/v1/sessions", Manage, ShownOwn, connections::sessions),
+        row(GET, "/v1/consumers", Manage, ShownOwn, connections::consumers),
+        row(DELETE, "/v1/consumers/{connection}/{id}", Manage, EndsOwn, connections::end_consumer),
     ]
 }
 
-/// The endpoints of the table, and the endpoint of the document that describes them.
-pub(crate) fn endpoints() -> Vec<Endpoint> {
-    let text: Arc<str> = text_of(described()).into();
-    let answer = move || {
-        let text = text.to_string();
-        async move { ([(CONTENT_TYPE, "application/json")], text) }
-    };
-    let document = (Login::Needed, Action::Manage, Right::Nothing);
-    let mut endpoints = vec![Endpoint::new(Method::GET, "/v1/openapi.json", document, answer)];
-    let open = (Login::NotNeeded, Action::Manage, Right::Nothing);
-    let open = open_table().into_iter().map(|described| (open, described));
-    let closed = table().into_iter();
-    let closed = closed.map(|(action, right, described)| ((Login::Needed, action, right), described));
-    for (access, (_, paths, answers)) in open.chain(closed) {
-        for (path, item) in paths.paths {
-            endpoints.push(Endpoint::described(method_of(&item), path, access, answers.clone()));
-        }
-    }
-    endpoints
-}
-
-/// The method of a described path; each row of the table has exactly one.
-fn method_of(item: &PathItem) -> Method {
-    let methods = [
-        (Method::GET, &item.get),
-        (Method::PUT, &item.put),
-        (Method::POST, &item.post),
-        (Method::DELETE, &item.delete),
-    ];
-    let described = methods.into_iter().find(|(_, operation)| operation.is_some());
-    described.map_or(Method::GET, |(method, _)| method)
-}
-
-/// The text of the OpenAPI document, with the refusals.
-fn text_of(document: OpenApi) -> String {
-    with_refusals(document).to_pretty_json().unwrap_or_default()
-}
-
-fn described() -> OpenApi {
-    let router = OpenApiRouter::<Arc<AdminState>>::with_openapi(head());
-    let closed = table().into_iter().map(|(_, _, described)| described);
-    open_table().into_iter().chain(closed).fold(router, OpenApiRouter::routes).into_openapi()
-}
-
-#[cfg(test)]
-mod tests {
-    use std::path::Path;
-    use std::{env, fs};
-
-    use super::*;
-
-    #[test]
-    fn openapi_operations_have_names_of_their_own() {
-        let document = with_refusals(described());
-        let mut names = Vec::new();
-        for item in document.paths.paths.into_values() {
-            let operations = [item.get, item.put, item.post, item.delete].into_iter().flatten();
-            names.extend(operations.filter_map(|operation| operation.operation_id));
-        }
-        let count = names.len();
-        names.sort_unstable();
-        names.dedup();
-        assert_eq!(names.len(), count);
-        assert!(names.iter().any(|name| name == "get_queues_vhost_name"), "{names:?}");
-    }
-
-    #[test]
-    fn the_openapi_document_is_that_of_this_version() {
-        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/openapi.json");
-        let expected = format!("{}\n", text_of(described()));
-        if env::var_os("IMORI_BLESS").is_some() {
-            fs::write(&path, &expected).unwrap();
-        }
-        let written = fs::read_to_string(path).unwrap_or_default();
-        assert!(
-            written == expected,
-            "the file is stale; run `IMORI_BLESS=1 cargo test -p imori-admin --lib openapi`"
-        );
-    }
+/// Answers with the OpenAPI document.
+async fn document() -> impl IntoResponse {
+    ([(CONTENT_TYPE, "application/json")], DOCUMENT)
 }

@@ -12,7 +12,6 @@ use imori_core::stream::{AckPolicy, Position};
 use imori_core::time::Time;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
-use utoipa::{IntoParams, ToSchema};
 
 use super::queues::{Dropped, DryRunQuery};
 use crate::archives::{Piece, back_up};
@@ -29,8 +28,8 @@ use crate::requests::operator::Operator;
 use crate::requests::problem::Problem;
 
 /// A stream as it is now.
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(as = Stream)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = Stream))]
 pub(super) struct ShownStream {
     name: String,
     vhost: String,
@@ -59,8 +58,8 @@ pub(super) struct ShownStream {
 }
 
 /// The limits of a stream in effect, with those of policies; null for none.
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(as = StreamLimits)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = StreamLimits))]
 struct Limits {
     messages: Option<u64>,
     bytes: Option<u64>,
@@ -72,8 +71,8 @@ struct Limits {
 }
 
 /// What a stream holds.
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(as = StreamState)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = StreamState))]
 struct State {
     messages: u64,
     /// Bytes of subjects, headers and bodies, as limits count them.
@@ -95,7 +94,8 @@ struct State {
 }
 
 /// A consumer of a stream: a reader with a place of its own.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub(super) struct StreamConsumer {
     name: String,
     /// The consumer stays without a client, and through restarts.
@@ -131,8 +131,8 @@ pub(super) struct StreamConsumer {
 }
 
 /// A place of a consumer.
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(as = StreamConsumerPlace)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = StreamConsumerPlace))]
 struct Place {
     /// Number of the delivery.
     delivery: u64,
@@ -227,11 +227,11 @@ impl StreamConsumer {
 }
 
 /// Lists the streams of all vhosts that you may see.
-#[utoipa::path(
+#[cfg_attr(feature = "openapi", utoipa::path(
     get, path = "/v1/streams", tag = "streams",
     params(PageQuery),
     responses((status = 200, body = Page<ShownStream>)),
-)]
+))]
 pub(super) async fn list_all(
     operator: Operator,
     Params(query): Params<PageQuery>,
@@ -240,11 +240,11 @@ pub(super) async fn list_all(
 }
 
 /// Lists the streams of a vhost.
-#[utoipa::path(
+#[cfg_attr(feature = "openapi", utoipa::path(
     get, path = "/v1/streams/{vhost}", tag = "streams",
     params(("vhost" = String, Path), PageQuery),
     responses((status = 200, body = Page<ShownStream>)),
-)]
+))]
 pub(super) async fn list(
     operator: Operator,
     Params(query): Params<PageQuery>,
@@ -259,11 +259,11 @@ async fn answer_page(operator: &Operator, query: PageQuery) -> Answered<Page<Sho
 }
 
 /// One stream, with its configuration and consumers.
-#[utoipa::path(
+#[cfg_attr(feature = "openapi", utoipa::path(
     get, path = "/v1/streams/{vhost}/{name}", tag = "streams",
     params(("vhost" = String, Path), ("name" = String, Path)),
     responses((status = 200, body = ShownStream)),
-)]
+))]
 pub(super) async fn show(
     operator: Operator,
     Names((_vhost, name)): Names<(String, String)>,
@@ -274,11 +274,11 @@ pub(super) async fn show(
 }
 
 /// Deletes a stream with its messages and consumers; with `dry_run` only reports how many messages it has.
-#[utoipa::path(
+#[cfg_attr(feature = "openapi", utoipa::path(
     delete, path = "/v1/streams/{vhost}/{name}", tag = "streams",
     params(("vhost" = String, Path), ("name" = String, Path), DryRunQuery),
     responses((status = 200, body = Dropped)),
-)]
+))]
 pub(super) async fn delete(
     operator: Operator,
     Names((_vhost, name)): Names<(String, String)>,
@@ -294,8 +294,8 @@ pub(super) async fn delete(
 }
 
 /// Selects the messages to purge: all of them by default.
-#[derive(Debug, Deserialize, IntoParams)]
-#[into_params(parameter_in = Query)]
+#[derive(Debug, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::IntoParams), into_params(parameter_in = Query))]
 #[serde(deny_unknown_fields)]
 pub(super) struct PurgeQuery {
     /// Only messages with this subject, which may have wildcards of NATS.
@@ -310,11 +310,11 @@ pub(super) struct PurgeQuery {
 }
 
 /// Drops messages of a stream; with `dry_run` only reports how many.
-#[utoipa::path(
+#[cfg_attr(feature = "openapi", utoipa::path(
     post, path = "/v1/streams/{vhost}/{name}/purge", tag = "streams",
     params(("vhost" = String, Path), ("name" = String, Path), PurgeQuery),
     responses((status = 200, body = Dropped)),
-)]
+))]
 pub(super) async fn purge(
     operator: Operator,
     Names((_vhost, name)): Names<(String, String)>,
@@ -338,8 +338,8 @@ fn dropped(dry_run: bool, messages: u64) -> Answer<Dropped> {
 }
 
 /// Selects the parts of an archive.
-#[derive(Debug, Deserialize, IntoParams)]
-#[into_params(parameter_in = Query)]
+#[derive(Debug, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::IntoParams), into_params(parameter_in = Query))]
 #[serde(deny_unknown_fields)]
 pub(super) struct ArchiveQuery {
     /// Leave out the consumers.
@@ -349,11 +349,11 @@ pub(super) struct ArchiveQuery {
 
 /// The archive of a stream, with its messages and consumers, as nats-server 2.15 reads and writes it. The configuration
 /// is not in it. An answer that breaks off is no archive.
-#[utoipa::path(
+#[cfg_attr(feature = "openapi", utoipa::path(
     get, path = "/v1/streams/{vhost}/{name}/archive", tag = "streams",
     params(("vhost" = String, Path), ("name" = String, Path), ArchiveQuery),
     responses((status = 200, content_type = "application/octet-stream", body = Vec<u8>)),
-)]
+))]
 pub(super) async fn archive(
     operator: Operator,
     Names((_vhost, name)): Names<(String, String)>,
@@ -365,7 +365,8 @@ pub(super) async fn archive(
 }
 
 /// A piece of the archive of a stream.
-#[derive(Debug, Deserialize, ToSchema)]
+#[derive(Debug, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub(super) struct ArchivePiece {
     /// The configuration of the stream in the words of JetStream; with the first piece alone.
@@ -382,7 +383,7 @@ pub(super) struct ArchivePiece {
 
 /// Makes a stream of an archive, which comes in pieces, one request after the other; answers 201 to the last one. Until
 /// then the stream takes no message. After a refusal, or half a minute without a piece, what came is deleted.
-#[utoipa::path(
+#[cfg_attr(feature = "openapi", utoipa::path(
     post, path = "/v1/streams/{vhost}/{name}/restore", tag = "streams",
     params(("vhost" = String, Path), ("name" = String, Path)),
     request_body = ArchivePiece,
@@ -390,7 +391,7 @@ pub(super) struct ArchivePiece {
         (status = 201, description = "the stream is restored"),
         (status = 204, description = "the piece is taken"),
     ),
-)]
+))]
 pub(super) async fn restore(
     operator: Operator,
     Names((_vhost, name)): Names<(String, String)>,
@@ -405,7 +406,8 @@ pub(super) async fn restore(
 }
 
 /// A message of a stream.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub(super) struct StreamMessage {
     sequence: u64,
     subject: String,
@@ -440,8 +442,8 @@ impl StreamMessage {
 }
 
 /// Selects messages of a stream.
-#[derive(Debug, Deserialize, IntoParams)]
-#[into_params(parameter_in = Query)]
+#[derive(Debug, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::IntoParams), into_params(parameter_in = Query))]
 #[serde(deny_unknown_fields)]
 pub(super) struct StreamMessagesQuery {
     /// The lowest sequence number.
@@ -449,7 +451,7 @@ pub(super) struct StreamMessagesQuery {
     from: u64,
     /// Maximum number of messages.
     #[serde(default = "ten")]
-    #[param(minimum = 1, maximum = 1000, default = 10)]
+    #[cfg_attr(feature = "openapi", param(minimum = 1, maximum = 1000, default = 10))]
     count: usize,
     /// Only messages with this subject, which may have wildcards of NATS.
     subject: Option<String>,
@@ -460,7 +462,8 @@ fn ten() -> usize {
 }
 
 /// Messages of a stream.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub(super) struct StreamMessages {
     /// The messages by rising sequence number.
     messages: Vec<StreamMessage>,
@@ -469,11 +472,11 @@ pub(super) struct StreamMessages {
 }
 
 /// Shows messages of a stream by sequence number. Returns fewer than `count` if messages are large.
-#[utoipa::path(
+#[cfg_attr(feature = "openapi", utoipa::path(
     get, path = "/v1/streams/{vhost}/{name}/messages", tag = "streams",
     params(("vhost" = String, Path), ("name" = String, Path), StreamMessagesQuery),
     responses((status = 200, body = StreamMessages)),
-)]
+))]
 pub(super) async fn messages(
     operator: Operator,
     Names((_vhost, name)): Names<(String, String)>,
@@ -494,11 +497,11 @@ pub(super) async fn messages(
 }
 
 /// One message of a stream.
-#[utoipa::path(
+#[cfg_attr(feature = "openapi", utoipa::path(
     get, path = "/v1/streams/{vhost}/{name}/messages/{sequence}", tag = "streams",
     params(("vhost" = String, Path), ("name" = String, Path), ("sequence" = u64, Path)),
     responses((status = 200, body = StreamMessage)),
-)]
+))]
 pub(super) async fn message(
     operator: Operator,
     Names((_vhost, name, sequence)): Names<(String, String, u64)>,
@@ -508,11 +511,11 @@ pub(super) async fn message(
 }
 
 /// Deletes one message of a stream.
-#[utoipa::path(
+#[cfg_attr(feature = "openapi", utoipa::path(
     delete, path = "/v1/streams/{vhost}/{name}/messages/{sequence}", tag = "streams",
     params(("vhost" = String, Path), ("name" = String, Path), ("sequence" = u64, Path)),
     responses((status = 204, description = "it is deleted")),
-)]
+))]
 pub(super) async fn delete_message(
     operator: Operator,
     Names((_vhost, name, sequence)): Names<(String, String, u64)>,

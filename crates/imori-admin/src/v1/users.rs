@@ -9,7 +9,6 @@ use imori_server::access::{
 };
 use imori_server::broker::Broker;
 use serde::{Deserialize, Serialize};
-use utoipa::{IntoParams, ToSchema};
 
 use crate::objects::change::change;
 use crate::objects::operation_error::OperationError;
@@ -24,7 +23,8 @@ use crate::requests::operator::Operator;
 use crate::requests::problem::Problem;
 
 /// A user, without secrets.
-#[derive(Debug, Clone, Serialize, ToSchema)]
+#[derive(Debug, Clone, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub(super) struct User {
     name: String,
     /// `administrator`, `monitoring`, `policymaker` and `management` give rights to this API.
@@ -48,7 +48,8 @@ pub(super) struct User {
 }
 
 /// A user's permission in a vhost: regular expressions that match names of queues and exchanges.
-#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub(super) struct Permission {
     /// Names that the user may declare and delete.
@@ -63,7 +64,8 @@ pub(super) struct Permission {
 }
 
 /// Regular expressions that match routing keys of a topic exchange.
-#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub(super) struct TopicPermission {
     write: String,
@@ -98,28 +100,29 @@ impl User {
 }
 
 /// Lists the users.
-#[utoipa::path(
+#[cfg_attr(feature = "openapi", utoipa::path(
     get, path = "/v1/users", tag = "users",
     params(PageQuery),
     responses((status = 200, body = Page<User>)),
-)]
+))]
 pub(super) async fn list(operator: Operator, Params(query): Params<PageQuery>) -> Answered<Page<User>> {
     let names: Vec<String> = operator.broker().access().objects().users.into_keys().collect();
     page(query, names, |name| Some(name.clone()), |name| User::of(operator.broker(), name)).await
 }
 
 /// One user.
-#[utoipa::path(
+#[cfg_attr(feature = "openapi", utoipa::path(
     get, path = "/v1/users/{user}", tag = "users",
     params(("user" = String, Path)),
     responses((status = 200, body = User)),
-)]
+))]
 pub(super) async fn show(operator: Operator, Names(user): Names<String>) -> Answered<User> {
     Ok(Answer::of(User::of(operator.broker(), &user).ok_or(OperationError::Missing("user", user))?))
 }
 
 /// The properties of a user. An absent property stays as it is.
-#[derive(Debug, Deserialize, ToSchema)]
+#[derive(Debug, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub(super) struct NewUser {
     /// The new password; an empty one removes the password.
@@ -136,12 +139,12 @@ pub(super) struct NewUser {
 }
 
 /// Creates or changes a user.
-#[utoipa::path(
+#[cfg_attr(feature = "openapi", utoipa::path(
     put, path = "/v1/users/{user}", tag = "users",
     params(("user" = String, Path)),
     request_body = NewUser,
     responses((status = 201, description = "it is made"), (status = 204, description = "it is changed")),
-)]
+))]
 pub(super) async fn put(
     operator: Operator,
     Names(user): Names<String>,
@@ -169,50 +172,51 @@ pub(super) async fn put(
 }
 
 /// Deletes a user and ends the user's connections.
-#[utoipa::path(
+#[cfg_attr(feature = "openapi", utoipa::path(
     delete, path = "/v1/users/{user}", tag = "users",
     params(("user" = String, Path)),
     responses((status = 204, description = "it is deleted")),
-)]
+))]
 pub(super) async fn delete(operator: Operator, Names(user): Names<String>) -> Result<Answer, Problem> {
     change(operator.broker(), move |draft| draft.delete_user(&user)).await?;
     Ok(Answer::done())
 }
 
 /// A token; no later answer shows it again.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub(super) struct NewToken {
     token: String,
 }
 
 /// Creates a token for a user.
-#[utoipa::path(
+#[cfg_attr(feature = "openapi", utoipa::path(
     post, path = "/v1/users/{user}/tokens", tag = "users",
     params(("user" = String, Path)),
     responses((status = 201, body = NewToken)),
-)]
+))]
 pub(super) async fn make_token(operator: Operator, Names(user): Names<String>) -> Answered<NewToken> {
     let token = new_token(operator.broker(), user).await?;
     Ok(Answer::of(NewToken { token }).with_status(StatusCode::CREATED))
 }
 
 /// Deletes all tokens of a user.
-#[utoipa::path(
+#[cfg_attr(feature = "openapi", utoipa::path(
     delete, path = "/v1/users/{user}/tokens", tag = "users",
     params(("user" = String, Path)),
     responses((status = 204, description = "they are gone")),
-)]
+))]
 pub(super) async fn delete_tokens(operator: Operator, Names(user): Names<String>) -> Result<Answer, Problem> {
     revoke_tokens(operator.broker(), user).await?;
     Ok(Answer::done())
 }
 
 /// Shows the limits of a user and their current use. An unlimited rate is not counted.
-#[utoipa::path(
+#[cfg_attr(feature = "openapi", utoipa::path(
     get, path = "/v1/users/{user}/limits", tag = "users",
     params(("user" = String, Path)),
     responses((status = 200, body = BTreeMap<String, LimitState>)),
-)]
+))]
 pub(super) async fn show_limits(
     operator: Operator,
     Names(user): Names<String>,
@@ -223,12 +227,12 @@ pub(super) async fn show_limits(
 
 /// Replaces the limits of a user: `max-connections`, `max-channels`, `max-publish-rate` and `max-publish-byte-rate`.
 /// They apply from now on, on live connections too.
-#[utoipa::path(
+#[cfg_attr(feature = "openapi", utoipa::path(
     put, path = "/v1/users/{user}/limits", tag = "users",
     params(("user" = String, Path)),
     request_body = BTreeMap<String, i64>,
     responses((status = 204, description = "they are set")),
-)]
+))]
 pub(super) async fn put_limits(
     operator: Operator,
     Names(user): Names<String>,
@@ -239,7 +243,7 @@ pub(super) async fn put_limits(
 }
 
 /// Replaces a user's permission in a vhost.
-#[utoipa::path(
+#[cfg_attr(feature = "openapi", utoipa::path(
     put, path = "/v1/users/{user}/permissions/{vhost}", tag = "users",
     params(("user" = String, Path), ("vhost" = String, Path)),
     request_body = Permission,
@@ -247,7 +251,7 @@ pub(super) async fn put_limits(
         (status = 201, description = "the user had none there"),
         (status = 204, description = "it is changed"),
     ),
-)]
+))]
 pub(super) async fn put_permission(
     operator: Operator,
     Names((user, vhost)): Names<(String, String)>,
@@ -271,11 +275,11 @@ pub(super) async fn put_permission(
 }
 
 /// Removes a user's permission in a vhost, with its topic permissions.
-#[utoipa::path(
+#[cfg_attr(feature = "openapi", utoipa::path(
     delete, path = "/v1/users/{user}/permissions/{vhost}", tag = "users",
     params(("user" = String, Path), ("vhost" = String, Path)),
     responses((status = 204, description = "it is taken away")),
-)]
+))]
 pub(super) async fn delete_permission(
     operator: Operator,
     Names((user, vhost)): Names<(String, String)>,
@@ -292,8 +296,8 @@ pub(super) async fn delete_permission(
 }
 
 /// What a user would do.
-#[derive(Debug, Deserialize, IntoParams)]
-#[into_params(parameter_in = Query)]
+#[derive(Debug, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::IntoParams), into_params(parameter_in = Query))]
 #[serde(deny_unknown_fields)]
 pub(super) struct DeedQuery {
     /// `enter`, `publish`, `subscribe`, `consume`, `purge`, `declare` or `delete`.
@@ -307,7 +311,8 @@ pub(super) struct DeedQuery {
 }
 
 /// Whether a user may do something, and why not.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub(super) struct Decision {
     allowed: bool,
     /// What the client would be told.
@@ -315,11 +320,11 @@ pub(super) struct Decision {
 }
 
 /// Tells whether a user may do something in a vhost, by the rights that a client gets at its next login. Nothing is done.
-#[utoipa::path(
+#[cfg_attr(feature = "openapi", utoipa::path(
     get, path = "/v1/users/{user}/may/{vhost}", tag = "users",
     params(("user" = String, Path), ("vhost" = String, Path), DeedQuery),
     responses((status = 200, body = Decision)),
-)]
+))]
 pub(super) async fn may(
     operator: Operator,
     Names((user, _vhost)): Names<(String, String)>,
@@ -337,7 +342,10 @@ pub(super) async fn may(
 }
 
 /// Shows the user that you are logged in as.
-#[utoipa::path(get, path = "/v1/whoami", tag = "users", responses((status = 200, body = Whoami)))]
+#[cfg_attr(feature = "openapi", utoipa::path(
+    get, path = "/v1/whoami", tag = "users",
+    responses((status = 200, body = Whoami)),
+))]
 pub(super) async fn whoami(operator: Operator) -> Answered<Whoami> {
     Ok(Answer::of(Whoami::of(&operator.identity)))
 }

@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use imori_core::id::VhostId;
 use imori_server::broker::Broker;
 use serde::{Deserialize, Serialize};
-use utoipa::ToSchema;
 
 use crate::objects::operation_error::OperationError;
 use crate::operations::limits::{LimitState, Limited, Limits, set_limits};
@@ -18,7 +17,8 @@ use crate::requests::operator::Operator;
 use crate::requests::problem::Problem;
 
 /// A vhost.
-#[derive(Debug, Clone, Serialize, ToSchema)]
+#[derive(Debug, Clone, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub(super) struct Vhost {
     name: String,
     description: String,
@@ -47,11 +47,11 @@ impl Vhost {
 }
 
 /// Lists the vhosts that you may see.
-#[utoipa::path(
+#[cfg_attr(feature = "openapi", utoipa::path(
     get, path = "/v1/vhosts", tag = "vhosts",
     params(PageQuery),
     responses((status = 200, body = Page<Vhost>)),
-)]
+))]
 pub(super) async fn list(operator: Operator, Params(query): Params<PageQuery>) -> Answered<Page<Vhost>> {
     let mut rows = Vec::new();
     for (name, id) in operator.vhosts() {
@@ -61,18 +61,19 @@ pub(super) async fn list(operator: Operator, Params(query): Params<PageQuery>) -
 }
 
 /// One vhost.
-#[utoipa::path(
+#[cfg_attr(feature = "openapi", utoipa::path(
     get, path = "/v1/vhosts/{vhost}", tag = "vhosts",
     params(("vhost" = String, Path)),
     responses((status = 200, body = Vhost)),
-)]
+))]
 pub(super) async fn show(operator: Operator) -> Answered<Vhost> {
     let VhostOperator { vhost, name, .. } = operator.in_vhost()?;
     Ok(Answer::of(Vhost::of(operator.broker(), &name, vhost).await))
 }
 
 /// The properties of a vhost. An absent property stays as it is.
-#[derive(Debug, Deserialize, ToSchema)]
+#[derive(Debug, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub(super) struct NewVhost {
     #[serde(default)]
@@ -82,12 +83,12 @@ pub(super) struct NewVhost {
 }
 
 /// Creates a vhost, or changes its description and tags.
-#[utoipa::path(
+#[cfg_attr(feature = "openapi", utoipa::path(
     put, path = "/v1/vhosts/{vhost}", tag = "vhosts",
     params(("vhost" = String, Path)),
     request_body = NewVhost,
     responses((status = 201, description = "it is made"), (status = 204, description = "it is changed")),
-)]
+))]
 pub(super) async fn put(
     operator: Operator,
     Names(vhost): Names<String>,
@@ -97,22 +98,22 @@ pub(super) async fn put(
 }
 
 /// Deletes a vhost with its connections, queues, exchanges and permissions.
-#[utoipa::path(
+#[cfg_attr(feature = "openapi", utoipa::path(
     delete, path = "/v1/vhosts/{vhost}", tag = "vhosts",
     params(("vhost" = String, Path)),
     responses((status = 204, description = "it is deleted")),
-)]
+))]
 pub(super) async fn delete(operator: Operator, Names(vhost): Names<String>) -> Result<Answer, Problem> {
     vhosts::delete_vhost(operator.broker(), vhost).await?;
     Ok(Answer::done())
 }
 
 /// Shows the limits of a vhost and their current use. An unlimited rate is not counted.
-#[utoipa::path(
+#[cfg_attr(feature = "openapi", utoipa::path(
     get, path = "/v1/vhosts/{vhost}/limits", tag = "vhosts",
     params(("vhost" = String, Path)),
     responses((status = 200, body = BTreeMap<String, LimitState>)),
-)]
+))]
 pub(super) async fn show_limits(operator: Operator) -> Answered<BTreeMap<String, LimitState>> {
     let vhost = operator.in_vhost()?.name;
     let states = Limited::Vhost.states(operator.broker(), &vhost);
@@ -121,12 +122,12 @@ pub(super) async fn show_limits(operator: Operator) -> Answered<BTreeMap<String,
 
 /// Replaces the limits of a vhost: `max-connections`, `max-queues`, `max-bytes`, `max-publish-rate` and
 /// `max-publish-byte-rate`. They apply from now on, on live connections too.
-#[utoipa::path(
+#[cfg_attr(feature = "openapi", utoipa::path(
     put, path = "/v1/vhosts/{vhost}/limits", tag = "vhosts",
     params(("vhost" = String, Path)),
     request_body = BTreeMap<String, i64>,
     responses((status = 204, description = "they are set")),
-)]
+))]
 pub(super) async fn put_limits(
     operator: Operator,
     Names(vhost): Names<String>,
