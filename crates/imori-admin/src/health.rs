@@ -13,7 +13,7 @@ const DEAD_LAG: Duration = Duration::from_secs(60);
 
 /// A reason for being unhealthy.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Ailment {
+pub enum Ailment {
     /// The broker is stopping, or has.
     Stopping,
     /// The disk does not respond: for how long, and the cause if known.
@@ -26,7 +26,7 @@ pub(crate) enum Ailment {
 
 impl Ailment {
     /// The name for machines.
-    pub(crate) fn name(&self) -> &'static str {
+    pub fn name(&self) -> &'static str {
         match self {
             Ailment::Stopping => "stopping",
             Ailment::DiskStalled(..) => "disk_stalled",
@@ -36,7 +36,7 @@ impl Ailment {
     }
 
     /// The description for people.
-    pub(crate) fn text(&self) -> String {
+    pub fn text(&self) -> String {
         match self {
             Ailment::Stopping => String::from("the broker is stopping"),
             Ailment::DiskStalled(lasts, cause) => {
@@ -77,7 +77,9 @@ pub(crate) fn lifelessness(broker: &Broker) -> Option<Ailment> {
     lags.max().filter(|lag| *lag >= DEAD_LAG).map(Ailment::CellStalled)
 }
 
-fn judge(
+/// The ailment of a broker in this phase, by how long a flush lasts if that is too long, its cause, and the findings
+/// of damage that count.
+pub fn judge(
     phase: Phase,
     lasts: Option<Duration>,
     cause: Option<Cause>,
@@ -87,45 +89,5 @@ fn judge(
         (Phase::Stopping | Phase::Ended, _) => Some(Ailment::Stopping),
         (Phase::Serving, Some(lasts)) => Some(Ailment::DiskStalled(lasts, cause)),
         (Phase::Serving, None) => (!damages.is_empty()).then_some(Ailment::Damaged(damages)),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_broker_whose_disk_stands_still_is_not_healthy() {
-        let stalled = Some(Duration::from_millis(1_250));
-        let damages = ["one is lost".to_string(), "two is lost".to_string()];
-        let (none, one, both) = (&damages[..0], &damages[..1], &damages[..]);
-        let told = "is lost; `/storez` lists what was found, `imori store acknowledge` ends this";
-        let many =
-            "one is lost, and 1 more; `/storez` lists what was found, `imori store acknowledge` ends this";
-        let unconfirmed = "for 1.2 s, persistent messages are not confirmed";
-        for (phase, lasts, cause, damages, name, words) in [
-            (Phase::Serving, None, None, none, None, ""),
-            (Phase::Serving, None, Some(Cause::Cpu), none, None, ""),
-            (Phase::Serving, stalled, None, none, Some("disk_stalled"), unconfirmed),
-            (Phase::Serving, stalled, None, both, Some("disk_stalled"), unconfirmed),
-            (
-                Phase::Serving,
-                stalled,
-                Some(Cause::Frozen),
-                none,
-                Some("disk_stalled"),
-                "the file system is frozen",
-            ),
-            (Phase::Stopping, stalled, None, both, Some("stopping"), "the broker is stopping"),
-            (Phase::Serving, None, None, one, Some("damaged"), told),
-            (Phase::Serving, None, None, both, Some("damaged"), many),
-        ] {
-            let ailment = judge(phase, lasts, cause, damages.to_vec());
-            assert_eq!(ailment.as_ref().map(Ailment::name), name, "{ailment:?}");
-            let text = ailment.as_ref().map(Ailment::text).unwrap_or_default();
-            assert!(text.ends_with(words), "{text}");
-        }
-        let stalled = Ailment::CellStalled(Duration::from_secs(61));
-        assert_eq!(stalled.text(), "a cell has not come to its work for 61 s");
     }
 }

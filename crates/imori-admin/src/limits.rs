@@ -10,13 +10,13 @@ pub(crate) const ADMIN_BODY_BYTES_MAX: u64 = 10 * 1024 * 1024;
 
 /// Rows of a list produced at a time, about a kilobyte each. The rest follows when these are written and other
 /// requests had their turn.
-pub(crate) const HTTP_ROWS_AT_ONCE: usize = 256;
+pub const HTTP_ROWS_AT_ONCE: usize = 256;
 
 /// Rows of a page on the admin listener, as in RabbitMQ. More: the request is refused.
 pub(crate) const ADMIN_PAGE_ROWS_MAX: usize = 500;
 
 /// Connections in a response of the monitor, about 600 bytes each. More: the response says so in its `limit`.
-pub(crate) const MONITOR_ROWS_MAX: usize = 10_000;
+pub const MONITOR_ROWS_MAX: usize = 10_000;
 
 /// Subscriptions in a response of the monitor, up to a kilobyte each. More are left out.
 pub(crate) const MONITOR_LISTED_MAX: usize = 10_000;
@@ -70,26 +70,26 @@ pub(crate) const EVENTS_LIFE_MAX: Duration = Duration::from_secs(50);
 pub(crate) const EVENTS_QUIET_MAX: Duration = Duration::from_secs(5);
 
 /// Sessions of the web console. More: the least recently used one ends.
-pub(crate) const SESSIONS_MAX: usize = 1_000;
+pub const SESSIONS_MAX: usize = 1_000;
 
 /// Sessions of one user, so that no user ends the sessions of others by signing in. More: that user's least recently used
 /// one ends.
-pub(crate) const USER_SESSIONS_MAX: usize = 100;
+pub const USER_SESSIONS_MAX: usize = 100;
 
 /// Duration of a session. Longer: the user signs in again.
-pub(crate) const SESSION_LIFE_MAX: Duration = Duration::from_hours(12);
+pub const SESSION_LIFE_MAX: Duration = Duration::from_hours(12);
 
 /// Time without a request after which a session ends.
-pub(crate) const SESSION_IDLE_MAX: Duration = Duration::from_hours(1);
+pub const SESSION_IDLE_MAX: Duration = Duration::from_hours(1);
 
 /// Checks of a password to sign in, if the user changes during each. More: it is refused.
 pub(crate) const SIGN_IN_CHECKS_MAX: usize = 3;
 
 /// Samples of a second that the history keeps: ten minutes. The oldest is dropped.
-pub(crate) const HISTORY_SECONDS_MAX: usize = 600;
+pub const HISTORY_SECONDS_MAX: usize = 600;
 
 /// Samples of a minute that the history keeps: a day. The oldest is dropped.
-pub(crate) const HISTORY_MINUTES_MAX: usize = 1_440;
+pub const HISTORY_MINUTES_MAX: usize = 1_440;
 
 /// Time between two samples of the broker.
 pub(crate) const SAMPLE_EVERY: Duration = Duration::from_secs(1);
@@ -103,14 +103,14 @@ pub(crate) const PASS_SHARE_SEEN: u32 = 100;
 pub(crate) const PASS_EVERY_MAX: Duration = Duration::from_mins(1);
 
 /// Seconds in which the length of a queue has to rise before the queue is shown as growing.
-pub(crate) const GROWING_SECONDS: u8 = 5;
+pub const GROWING_SECONDS: u8 = 5;
 
 /// Readers of the live feed: fewer than an admin listener has connections, so that requests get through. A further one
 /// is refused.
 pub(crate) const FEED_READERS_MAX: usize = 12;
 
 /// Rows in an event of the feed. More: the rest follows in further events.
-pub(crate) const FEED_CHUNK_ROWS_MAX: usize = 2_000;
+pub const FEED_CHUNK_ROWS_MAX: usize = 2_000;
 
 /// Bytes of rows after which an event of the feed takes no further row, which bounds what waits for a slow reader.
 pub(crate) const FEED_CHUNK_BYTES: usize = 512 * 1024;
@@ -119,7 +119,7 @@ pub(crate) const FEED_CHUNK_BYTES: usize = 512 * 1024;
 pub(crate) const FEED_SCANNED_MAX: usize = 20_000;
 
 /// Removed rows that a list remembers for its readers. A reader that missed more begins anew.
-pub(crate) const FEED_REMOVED_MAX: usize = 10_000;
+pub const FEED_REMOVED_MAX: usize = 10_000;
 
 /// Changes of stalls that the feed remembers for its readers. A reader that missed more does not hear of them.
 pub(crate) const FEED_STALLS_MAX: usize = 64;

@@ -12,7 +12,7 @@
 pub(crate) mod session;
 pub(crate) mod feed;
 pub(crate) mod history;
-mod pages;
-mod files;
+pub(crate) mod pages;
+pub(crate) mod files;
 
 pub(crate) use pages::endpoints;

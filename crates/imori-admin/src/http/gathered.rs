@@ -14,7 +14,7 @@ use crate::limits::HTTP_ROWS_AT_ONCE;
 type Next = dyn FnMut() -> Option<String> + Send;
 
 /// A body that `next` produces part by part. Other requests run between the parts.
-pub(crate) fn gathered(next: impl FnMut() -> Option<String> + Send + 'static) -> Body {
+pub fn gathered(next: impl FnMut() -> Option<String> + Send + 'static) -> Body {
     Body::new(Gathered { next: Box::new(next), has_rested: true })
 }
 
@@ -46,31 +46,5 @@ impl HttpBody for Gathered {
         }
         self.has_rested = false;
         Poll::Ready((self.next)().map(|text| Ok(Frame::data(Bytes::from(text)))))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn others_have_their_turn_between_two_parts() {
-        let mut parts = ["a", "b"].into_iter();
-        let mut body = gathered(move || parts.next().map(String::from));
-        let mut context = Context::from_waker(std::task::Waker::noop());
-        let mut told = String::new();
-        for _ in 0..6 {
-            match Pin::new(&mut body).poll_frame(&mut context) {
-                Poll::Pending => told.push('.'),
-                Poll::Ready(Some(frame)) => {
-                    told += std::str::from_utf8(&frame.unwrap().into_data().unwrap()).unwrap();
-                }
-                Poll::Ready(None) => {
-                    told.push('!');
-                    break;
-                }
-            }
-        }
-        assert_eq!(told, "a.b.!");
     }
 }

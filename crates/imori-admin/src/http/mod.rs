@@ -7,6 +7,7 @@ mod streamed;
 
 pub use endpoint::{Endpoint, Login, Right};
 pub(crate) use endpoint::{router, row};
-pub(crate) use gathered::{gathered, rest_at};
+pub use gathered::gathered;
+pub(crate) use gathered::rest_at;
 pub(crate) use names::{Names, may_monitor, names_without_login, note_names};
 pub(crate) use streamed::Streamed;

@@ -13,7 +13,7 @@ use crate::milliseconds::since_epoch;
 use crate::operations::connections::{name, plain};
 
 /// The columns of a row, as a JSON list.
-pub(crate) const COLUMNS: &str = "[\"id\",\"name\",\"user\",\"vhost\",\"protocol\",\"peer\",\"tls\",\"sessions\",\
+pub const COLUMNS: &str = "[\"id\",\"name\",\"user\",\"vhost\",\"protocol\",\"peer\",\"tls\",\"sessions\",\
     \"readers\",\"in_rate\",\"out_rate\",\"unsettled\",\"state\",\"since\"]";
 
 /// The list. A row's scope is its user, who sees it, as do users who may monitor the broker.
@@ -21,7 +21,7 @@ pub(crate) type ConnectionRows = Rows<String, ConnectionNumbers>;
 
 /// The numbers of a connection that change. Two are equal if the same is shown of them.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct ConnectionNumbers {
+pub struct ConnectionNumbers {
     published: u64,
     delivered: u64,
     /// When the connection was opened, in milliseconds since the UNIX epoch.
@@ -47,26 +47,40 @@ impl PartialEq for ConnectionNumbers {
 
 /// What a pass reads of a connection under its lock.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct ConnectionReading {
-    number: u64,
-    published: u64,
-    delivered: u64,
-    since: u64,
-    pub(super) sessions: usize,
-    pub(super) readers: usize,
-    unsettled: usize,
-    state: Option<&'static str>,
+pub struct ConnectionReading {
+    /// The number of the connection, by which `/connz` knows it too.
+    pub number: u64,
+    /// Messages from the client so far.
+    pub published: u64,
+    /// Messages to the client so far.
+    pub delivered: u64,
+    /// When the connection was opened, in milliseconds since the UNIX epoch.
+    pub since: u64,
+    /// Sessions that are open.
+    pub sessions: usize,
+    /// Its consumers and subscriptions.
+    pub readers: usize,
+    /// Deliveries that the client has not settled.
+    pub unsettled: usize,
+    /// `throttled`, `slow`, or nothing to report.
+    pub state: Option<&'static str>,
 }
 
 /// The part of a connection's row that never changes once the client is in a vhost.
 #[derive(Debug)]
-struct Names {
-    name: String,
-    user: String,
-    vhost: String,
-    protocol: String,
-    peer: String,
-    is_tls: bool,
+pub struct Names {
+    /// The addresses of both ends.
+    pub name: String,
+    /// The user who logged in.
+    pub user: String,
+    /// The vhost that the client entered.
+    pub vhost: String,
+    /// The protocol with its version.
+    pub protocol: String,
+    /// The client's address.
+    pub peer: String,
+    /// The listener has TLS.
+    pub is_tls: bool,
 }
 
 impl ConnectionReading {
@@ -86,7 +100,8 @@ impl ConnectionReading {
         })
     }
 
-    fn numbers(&self, before: Option<&ConnectionNumbers>, time: Duration) -> ConnectionNumbers {
+    /// The numbers of the row, after a pass that was `time` ago.
+    pub fn numbers(&self, before: Option<&ConnectionNumbers>, time: Duration) -> ConnectionNumbers {
         ConnectionNumbers {
             published: self.published,
             delivered: self.delivered,
@@ -128,7 +143,7 @@ impl Names {
     }
 
     /// The beginning of the row of the connection with this number.
-    fn to_json(&self, number: u64) -> String {
+    pub fn to_json(&self, number: u64) -> String {
         let Names { name, user, vhost, protocol, peer, is_tls } = self;
         let [name, user, vhost, protocol, peer] = [name, user, vhost, protocol, peer].map(|text| json!(text));
         format!("[{number},{name},{user},{vhost},{protocol},{peer},{is_tls},")
@@ -145,51 +160,10 @@ fn state(waits: bool, has_room: bool) -> Option<&'static str> {
 }
 
 /// Writes the rest of a row.
-fn write(numbers: &ConnectionNumbers, text: &mut String) {
+pub fn write(numbers: &ConnectionNumbers, text: &mut String) {
     let Shown { sessions, readers, in_rate, out_rate, unsettled, state } = numbers.shown;
     let state = json!(state);
     let since = numbers.since;
     // Writing to a string cannot fail.
     let _ = write!(text, "{sessions},{readers},{in_rate},{out_rate},{unsettled},{state},{since}]");
-}
-
-#[cfg(test)]
-mod tests {
-    use serde_json::Value;
-
-    use super::*;
-
-    #[test]
-    fn a_row_has_a_value_for_each_column() {
-        let reading = ConnectionReading {
-            number: 7,
-            published: 100,
-            delivered: 40,
-            since: 1_800_000_000_000,
-            sessions: 1,
-            readers: 2,
-            unsettled: 3,
-            state: Some("slow"),
-        };
-        let names = Names {
-            name: String::from("127.0.0.1:1 -> 127.0.0.1:2"),
-            user: String::from("a\"b\n"),
-            vhost: String::from("/"),
-            protocol: String::from("AMQP 0-9-1"),
-            peer: String::from("127.0.0.1:1"),
-            is_tls: false,
-        };
-        let first = reading.numbers(None, Duration::ZERO);
-        let later = ConnectionReading { published: 110, ..reading };
-        let mut text = names.to_json(reading.number);
-        write(&later.numbers(Some(&first), Duration::from_secs(1)), &mut text);
-        assert!(!text.contains('\n'), "an event ends with its line");
-        let row: Value = serde_json::from_str(&text).unwrap();
-        let columns: Vec<String> = serde_json::from_str(COLUMNS).unwrap();
-        assert_eq!(row.as_array().unwrap().len(), columns.len());
-        assert_eq!(
-            (&row[2], &row[9], &row[12]),
-            (&Value::from("a\"b\n"), &Value::from(10), &Value::from("slow"))
-        );
-    }
 }

@@ -12,22 +12,32 @@ use crate::metrics::memory_bytes;
 
 /// Counters that are kept for the broker as a whole; reading them takes a few loads for each cell.
 #[derive(Debug, Clone)]
-pub(super) struct Counts {
-    at: Instant,
-    returned: u64,
-    expired: u64,
-    dead_lettered: u64,
-    journal_bytes: u64,
-    confirms: Times,
+pub struct Counts {
+    /// When they were read.
+    pub at: Instant,
+    /// Messages that no queue or subscription received.
+    pub returned: u64,
+    /// Messages that expired.
+    pub expired: u64,
+    /// Messages sent to a dead-letter exchange.
+    pub dead_lettered: u64,
+    /// Bytes written to the journal.
+    pub journal_bytes: u64,
+    /// Times from publishes to their confirms.
+    pub confirms: Times,
 }
 
 /// Messages of all connections since the start: by protocol, and those of the broker's own services.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Traffic {
-    pub(super) at: Instant,
-    pub(super) published: [u64; Series::PUBLISHED.len()],
-    pub(super) delivered: [u64; Series::DELIVERED.len()],
-    pub(super) settled: u64,
+pub struct Traffic {
+    /// When they were read.
+    pub at: Instant,
+    /// Published messages, in the order of [`Series::PUBLISHED`].
+    pub published: [u64; Series::PUBLISHED.len()],
+    /// Deliveries, in the order of [`Series::DELIVERED`].
+    pub delivered: [u64; Series::DELIVERED.len()],
+    /// Deliveries that a client has settled.
+    pub settled: u64,
 }
 
 impl Counts {
@@ -46,7 +56,7 @@ impl Counts {
     }
 
     /// Adds the rates since `before` to a sample.
-    pub(super) fn add_to(&self, sample: &mut Sample, before: &Counts) {
+    pub fn add_to(&self, sample: &mut Sample, before: &Counts) {
         let time = self.at.saturating_duration_since(before.at);
         sample.set(Series::Returned, rate(self.returned, before.returned, time));
         sample.set(Series::Expired, rate(self.expired, before.expired, time));
@@ -65,7 +75,7 @@ impl Counts {
 
 impl Traffic {
     /// Adds the rates since `before` to a sample.
-    pub(super) fn add_to(&self, sample: &mut Sample, before: &Traffic) {
+    pub fn add_to(&self, sample: &mut Sample, before: &Traffic) {
         let time = self.at.saturating_duration_since(before.at);
         for (series, (now, before)) in
             Series::PUBLISHED.into_iter().zip(self.published.into_iter().zip(before.published))
@@ -98,46 +108,4 @@ pub(super) fn rate(now: u64, before: u64, time: Duration) -> Option<f64> {
 pub(super) fn shown_rate(now: u64, before: Option<u64>, time: Duration) -> f64 {
     let per_second = before.and_then(|before| rate(now, before, time)).unwrap_or(0.0);
     (per_second * 10.0).round() / 10.0
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn rates_are_between_two_counts() {
-        let at = Instant::now();
-        let counts = |at, expired, confirms: [u64; 2]| {
-            let mut times = Times::default();
-            times.classes[0] = confirms[0];
-            times.classes[1] = confirms[1];
-            Counts { at, returned: 0, expired, dead_lettered: 0, journal_bytes: 0, confirms: times }
-        };
-        let before = counts(at, 100, [5, 5]);
-        let mut sample = Sample::default();
-        counts(at + Duration::from_secs(2), 150, [5, 7]).add_to(&mut sample, &before);
-        assert_eq!((sample.get(Series::Expired), sample.get(Series::Returned)), (Some(25.0), Some(0.0)));
-        assert_eq!(sample.get(Series::ConfirmMax), Some(250.0), "earlier confirms count nothing");
-        counts(at + Duration::from_secs(2), 90, [5, 5]).add_to(&mut sample, &before);
-        assert_eq!((sample.get(Series::Expired), sample.get(Series::ConfirmP50)), (Some(0.0), None));
-        before.add_to(&mut sample, &before);
-        assert_eq!(sample.get(Series::Expired), None, "there is no time between");
-    }
-
-    #[test]
-    fn traffic_is_told_by_protocol() {
-        let at = Instant::now();
-        let before = Traffic { at, published: [1; 5], delivered: [0; 5], settled: 7 };
-        let after = Traffic {
-            at: at + Duration::from_secs(1),
-            published: [1, 2, 3, 4, 5],
-            delivered: [9, 0, 0, 0, 0],
-            settled: 9,
-        };
-        let mut sample = Sample::default();
-        after.add_to(&mut sample, &before);
-        let told = Series::PUBLISHED.map(|series| sample.get(series).unwrap());
-        assert_eq!(told, [0.0, 1.0, 2.0, 3.0, 4.0]);
-        assert_eq!((sample.get(Series::DeliveredStomp), sample.get(Series::Settled)), (Some(9.0), Some(2.0)));
-    }
 }

@@ -14,7 +14,7 @@ const SECONDS_A_MINUTE: usize = 60;
 
 /// A window of the history.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Window {
+pub enum Window {
     /// Ten minutes in steps of a second.
     TenMinutes,
     /// A day in steps of a minute.
@@ -33,15 +33,18 @@ struct Ring {
 
 /// A window as the API shows it.
 #[derive(Debug)]
-pub(crate) struct Windows {
-    pub(crate) step_ms: u64,
-    pub(crate) until: u64,
-    pub(crate) samples: BTreeMap<&'static str, Vec<Option<f64>>>,
+pub struct Windows {
+    /// Milliseconds between two samples.
+    pub step_ms: u64,
+    /// The end of the last step, in milliseconds since the UNIX epoch; 0 if there is none.
+    pub until: u64,
+    /// The values of each series by its name, oldest first.
+    pub samples: BTreeMap<&'static str, Vec<Option<f64>>>,
 }
 
 /// Both windows.
 #[derive(Debug)]
-pub(super) struct History {
+pub struct History {
     seconds: Ring,
     minutes: Ring,
     /// Samples of seconds since the last whole minute.
@@ -50,7 +53,7 @@ pub(super) struct History {
 
 impl History {
     /// Nothing yet.
-    pub(super) fn new() -> History {
+    pub fn new() -> History {
         let ring = |step_ms, max| Ring { step_ms, max, samples: VecDeque::new(), until: 0 };
         History {
             seconds: ring(SECOND_MS, HISTORY_SECONDS_MAX),
@@ -61,7 +64,7 @@ impl History {
 
     /// Adds the sample of the second that ends at `now`, in milliseconds since the UNIX epoch. Seconds in which the
     /// broker did not run are filled with samples without numbers.
-    pub(super) fn add(&mut self, now: u64, sample: Sample) {
+    pub fn add(&mut self, now: u64, sample: Sample) {
         self.seconds.add(now, sample);
         self.of_minute.push(sample);
         if self.of_minute.len() >= SECONDS_A_MINUTE {
@@ -72,7 +75,7 @@ impl History {
 
     /// Adds milliseconds of a stall to the seconds before the last one, since a stall is seen only once it lasts. Each
     /// second gets what lies in it of the stall from `from` to `to`.
-    pub(super) fn note_stall(&mut self, from: u64, to: u64) {
+    pub fn note_stall(&mut self, from: u64, to: u64) {
         let Ring { step_ms, samples, until, .. } = &mut self.seconds;
         let steps = samples.iter_mut().rev().skip(1);
         for (end, sample) in (1..).map_while(|back| until.checked_sub(back * *step_ms)).zip(steps) {
@@ -86,7 +89,7 @@ impl History {
     }
 
     /// A window as it is now.
-    pub(super) fn window(&self, window: Window) -> Windows {
+    pub fn window(&self, window: Window) -> Windows {
         let ring = match window {
             Window::TenMinutes => &self.seconds,
             Window::Day => &self.minutes,
@@ -118,66 +121,5 @@ impl Ring {
             self.samples.pop_front();
         }
         self.samples.push_back(sample);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    const START: u64 = 1_800_000_000_000;
-
-    fn settled(value: f64) -> Sample {
-        let mut sample = Sample::default();
-        sample.set(Series::Settled, Some(value));
-        sample
-    }
-
-    fn shown(history: &History, window: Window) -> (u64, Vec<Option<f64>>) {
-        let Windows { until, samples, .. } = history.window(window);
-        assert!(samples.values().all(|values| values.len() == samples["settled"].len()));
-        (until, samples["settled"].clone())
-    }
-
-    #[test]
-    fn each_window_is_bounded_and_ends_now() {
-        let mut history = History::new();
-        assert_eq!(shown(&history, Window::TenMinutes), (0, vec![]));
-        let seconds = (HISTORY_MINUTES_MAX + 2) * SECONDS_A_MINUTE;
-        for second in 0..seconds as u64 {
-            history.add(START + second * 1_000, settled((second / 60) as f64));
-        }
-        let until = START + (seconds as u64 - 1) * 1_000;
-        let (shown_until, values) = shown(&history, Window::TenMinutes);
-        assert_eq!((shown_until, values.len()), (until, HISTORY_SECONDS_MAX));
-        let (shown_until, values) = shown(&history, Window::Day);
-        assert_eq!((shown_until, values.len()), (until, HISTORY_MINUTES_MAX));
-        assert_eq!((values[0], values.last()), (Some(2.0), Some(&Some(HISTORY_MINUTES_MAX as f64 + 1.0))));
-    }
-
-    #[test]
-    fn seconds_without_a_sample_have_no_numbers() {
-        let mut history = History::new();
-        for (at, value) in [(0, 1.0), (1_004, 2.0), (2_490, 3.0), (6_000, 4.0)] {
-            history.add(START + at, settled(value));
-        }
-        let (until, values) = shown(&history, Window::TenMinutes);
-        assert_eq!(until, START + 6_000);
-        assert_eq!(values, [Some(1.0), Some(2.0), Some(3.0), None, None, None, Some(4.0)]);
-        // The clock was set back, and then far ahead.
-        history.add(START, settled(5.0));
-        history.add(START * 2, settled(6.0));
-        assert_eq!(shown(&history, Window::TenMinutes).1.len(), HISTORY_SECONDS_MAX);
-    }
-
-    #[test]
-    fn a_stall_counts_in_the_seconds_in_which_it_was() {
-        let mut history = History::new();
-        (1..=5).for_each(|second| history.add(START + second * 1_000, Sample::default()));
-        history.note_stall(START + 1_700, START + 3_500);
-        let stalled = |history: &History| history.window(Window::TenMinutes).samples["stalled_ms"].clone();
-        assert_eq!(stalled(&history), [None, Some(300.0), Some(1_000.0), Some(500.0), None]);
-        history.note_stall(START + 3_100, START + 9_000);
-        assert_eq!(stalled(&history)[3..], [Some(1_000.0), None], "the last second is the caller's");
     }
 }

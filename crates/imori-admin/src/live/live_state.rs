@@ -25,9 +25,12 @@ use crate::lock::lock;
 
 /// A topic of the feed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Topic {
+pub enum Topic {
+    /// The broker as a whole.
     Overview,
+    /// The list of queues.
     Queues,
+    /// The list of connections.
     Connections,
 }
 
@@ -47,12 +50,12 @@ impl Topic {
 
 /// A set of topics.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Topics([bool; Topic::ALL.len()]);
+pub struct Topics([bool; Topic::ALL.len()]);
 
 impl Topics {
     /// The set with one more topic.
     #[must_use]
-    pub(crate) fn with(mut self, topic: Topic) -> Topics {
+    pub fn with(mut self, topic: Topic) -> Topics {
         if let Some(has) = self.0.get_mut(topic as usize) {
             *has = true;
         }

@@ -5,17 +5,17 @@
 //! be a hundred thousand, are passed over once for all readers: as often as the budget of the pass allows, and each
 //! second only while a reader follows a list. Nothing here is on the way of a message.
 
-mod sampler;
-mod pass;
-mod live_state;
+pub(crate) mod sampler;
+pub(crate) mod pass;
+pub(crate) mod live_state;
 mod totals;
-mod connection_rows;
-mod queue_rows;
-mod rows;
-mod history;
-mod counts;
-mod sample;
-mod quantiles;
+pub(crate) mod connection_rows;
+pub(crate) mod queue_rows;
+pub(crate) mod rows;
+pub(crate) mod history;
+pub(crate) mod counts;
+pub(crate) mod sample;
+pub(crate) mod quantiles;
 
 pub(crate) use connection_rows::COLUMNS as CONNECTION_COLUMNS;
 pub(crate) use history::{Window, Windows};

@@ -23,13 +23,13 @@ use crate::metrics::raise;
 
 /// What each pass needs of the one before.
 #[derive(Debug, Default)]
-pub(super) struct PassState {
+pub struct PassState {
     /// The highest sums of clients so far; a pass may miss a connection that is closing.
     ever: SumsByKind,
     /// Messages that each open one of the broker's own clients has published and received.
     internal: HashMap<ConnectionId, (u64, u64)>,
     /// Messages that these clients published and received in all.
-    other: (u64, u64),
+    pub other: (u64, u64),
     queues_at: Option<Instant>,
     connections_at: Option<Instant>,
 }
@@ -78,7 +78,7 @@ impl PassState {
     }
 
     /// Counts what the broker's own clients did since the last pass.
-    fn count_internal(&mut self, now: HashMap<ConnectionId, (u64, u64)>) {
+    pub fn count_internal(&mut self, now: HashMap<ConnectionId, (u64, u64)>) {
         for (id, (published, delivered)) in &now {
             let (published_before, delivered_before) = self.internal.get(id).copied().unwrap_or_default();
             self.other.0 += published.saturating_sub(published_before);
@@ -174,39 +174,9 @@ fn count_for(by_user: &mut HashMap<String, Clients>, user: &str, reading: &Conne
 }
 
 /// The time since the pass before, which filled the same list; none if that was not listed.
-fn between(last: &mut Option<Instant>, is_listed: bool) -> Duration {
+pub fn between(last: &mut Option<Instant>, is_listed: bool) -> Duration {
     let now = Instant::now();
     let before = last.take();
     *last = is_listed.then_some(now);
     before.map_or(Duration::ZERO, |before| now.saturating_duration_since(before))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn clients_inside_the_broker_count_until_they_are_gone() {
-        let id = |slot| ConnectionId { cell: 0, slot, generation: 0 };
-        let mut state = PassState::default();
-        for (clients, expected) in [
-            (&[(1, (5, 0))][..], (5, 0)),
-            (&[(1, (7, 1)), (2, (3, 0))], (10, 1)),
-            (&[(2, (3, 0))], (10, 1)),
-            (&[], (10, 1)),
-            (&[(3, (1, 1))], (11, 2)),
-        ] {
-            state.count_internal(clients.iter().map(|(slot, counts)| (id(*slot), *counts)).collect());
-            assert_eq!(state.other, expected, "{clients:?}");
-        }
-    }
-
-    #[test]
-    fn the_time_between_two_passes_is_that_between_two_lists() {
-        let mut last = None;
-        assert_eq!(between(&mut last, true), Duration::ZERO);
-        assert!(last.is_some());
-        between(&mut last, false);
-        assert_eq!(between(&mut last, true), Duration::ZERO, "the list was not filled in between");
-    }
 }

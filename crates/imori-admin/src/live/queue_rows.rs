@@ -16,7 +16,7 @@ use crate::milliseconds::millis;
 use crate::operations::queues::waits_since;
 
 /// The columns of a row, as a JSON list.
-pub(crate) const COLUMNS: &str = "[\"id\",\"vhost\",\"name\",\"kind\",\"durable\",\"ready\",\"unsettled\",\"bytes\",\
+pub const COLUMNS: &str = "[\"id\",\"vhost\",\"name\",\"kind\",\"durable\",\"ready\",\"unsettled\",\"bytes\",\
     \"consumers\",\"in_rate\",\"out_rate\",\"oldest_ms\",\"state\"]";
 
 /// Bits of a queue's number that count earlier queues in its slot: with the slot's 32 bits, JavaScript still reads the
@@ -31,7 +31,7 @@ pub(crate) type QueueRows = Rows<VhostId, QueueNumbers>;
 
 /// The numbers of a queue that change. Two are equal if the same is shown of them.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct QueueNumbers {
+pub struct QueueNumbers {
     published: u64,
     delivered: u64,
     /// Passes in which the queue became longer, less those in which it did not.
@@ -59,17 +59,25 @@ impl PartialEq for QueueNumbers {
 
 /// What a pass reads of a queue under its lock.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct QueueReading {
-    pub(super) vhost: VhostId,
-    pub(super) ready: usize,
-    pub(super) unsettled: usize,
-    bytes: u64,
-    consumers: usize,
-    published: u64,
-    delivered: u64,
+pub struct QueueReading {
+    /// The vhost, whose users see the row.
+    pub vhost: VhostId,
+    /// Messages that wait for a consumer.
+    pub ready: usize,
+    /// Deliveries that no consumer has settled.
+    pub unsettled: usize,
+    /// Body bytes of ready messages.
+    pub bytes: u64,
+    /// Consumers of the queue.
+    pub consumers: usize,
+    /// Messages published to the queue so far.
+    pub published: u64,
+    /// Deliveries so far.
+    pub delivered: u64,
     /// When the message that is next began to wait; unknown for one on disk.
-    waits_since: Option<Time>,
-    is_throttling: bool,
+    pub waits_since: Option<Time>,
+    /// Publishers wait for the queue.
+    pub is_throttling: bool,
 }
 
 impl QueueReading {
@@ -90,7 +98,7 @@ impl QueueReading {
     }
 
     /// The numbers of the row, after a pass that was `time` ago.
-    fn numbers(&self, before: Option<&QueueNumbers>, now: Time, time: Duration) -> QueueNumbers {
+    pub fn numbers(&self, before: Option<&QueueNumbers>, now: Time, time: Duration) -> QueueNumbers {
         let rises = before.map_or(0, |before| match self.ready.cmp(&before.shown.ready) {
             std::cmp::Ordering::Greater => before.rises.saturating_add(1).min(2 * GROWING_SECONDS),
             std::cmp::Ordering::Equal => before.rises.saturating_sub(1),
@@ -130,7 +138,7 @@ impl QueueReading {
 
 /// The age to show, given the one that is shown: it changes only if that differs noticeably, because a row with another
 /// age is sent to each reader.
-fn shown_age(age: Option<u64>, shown: Option<u64>) -> Option<u64> {
+pub fn shown_age(age: Option<u64>, shown: Option<u64>) -> Option<u64> {
     match (age, shown) {
         (Some(age), Some(shown)) if age.abs_diff(shown) < AGE_STEP_MS.max(shown / 10) => Some(shown),
         _ => age,
@@ -138,7 +146,7 @@ fn shown_age(age: Option<u64>, shown: Option<u64>) -> Option<u64> {
 }
 
 /// The number of a queue, which rises with its slot.
-fn number(id: QueueId) -> u64 {
+pub fn number(id: QueueId) -> u64 {
     (u64::from(id.slot) << GENERATION_BITS) | u64::from(id.generation & ((1 << GENERATION_BITS) - 1))
 }
 
@@ -152,95 +160,10 @@ fn fixed(id: QueueId, queue: &Queue, broker: &Broker) -> String {
 }
 
 /// Writes the rest of a row.
-fn write(numbers: &QueueNumbers, text: &mut String) {
+pub fn write(numbers: &QueueNumbers, text: &mut String) {
     let Shown { ready, unsettled, bytes, consumers, in_rate, out_rate, oldest_ms, state } = numbers.shown;
     let oldest = oldest_ms.map_or_else(|| String::from("null"), |age| age.to_string());
     let state = state.map_or_else(|| String::from("null"), |state| format!("\"{state}\""));
     // Writing to a string cannot fail.
     let _ = write!(text, "{ready},{unsettled},{bytes},{consumers},{in_rate},{out_rate},{oldest},{state}]");
-}
-
-#[cfg(test)]
-mod tests {
-    use serde_json::Value;
-
-    use super::*;
-
-    const READING: QueueReading = QueueReading {
-        vhost: VhostId(0),
-        ready: 5,
-        unsettled: 1,
-        bytes: 500,
-        consumers: 2,
-        published: 100,
-        delivered: 40,
-        waits_since: Some(Time(1_000_000)),
-        is_throttling: false,
-    };
-
-    const SECOND: Duration = Duration::from_secs(1);
-
-    fn next(before: Option<&QueueNumbers>, reading: QueueReading, at_ms: u64) -> QueueNumbers {
-        reading.numbers(before, Time(at_ms * 1_000), SECOND)
-    }
-
-    #[test]
-    fn a_row_has_a_value_for_each_column() {
-        let first = next(None, READING, 3_500);
-        let mut text = String::from("[1,\"/\",\"a\",\"classic\",true,");
-        write(&first, &mut text);
-        let row: Value = serde_json::from_str(&text).unwrap();
-        let columns: Vec<String> = serde_json::from_str(COLUMNS).unwrap();
-        assert_eq!(row.as_array().unwrap().len(), columns.len());
-        assert_eq!(text, "[1,\"/\",\"a\",\"classic\",true,5,1,500,2,0,0,2500,null]");
-    }
-
-    #[test]
-    fn rates_are_those_since_the_last_pass() {
-        let first = next(None, READING, 3_500);
-        let moved = QueueReading { published: 150, delivered: 41, ..READING };
-        let second = next(Some(&first), moved, 3_600);
-        assert_eq!((second.shown.in_rate, second.shown.out_rate), (50.0, 1.0));
-        let third = next(Some(&second), QueueReading { published: 200, delivered: 42, ..READING }, 3_700);
-        assert_eq!(third, second, "the same is shown");
-        assert_eq!(next(Some(&third), QueueReading { published: 200, ..moved }, 3_700).shown.in_rate, 0.0);
-    }
-
-    #[test]
-    fn an_age_changes_when_it_differs_noticeably() {
-        for (age, shown, expected) in [
-            (None, None, None),
-            (None, Some(5), None),
-            (Some(5), None, Some(5)),
-            (Some(999), Some(0), Some(0)),
-            (Some(1_000), Some(0), Some(1_000)),
-            (Some(109_999), Some(100_000), Some(100_000)),
-            (Some(110_000), Some(100_000), Some(110_000)),
-            (Some(10), Some(100_000), Some(10)),
-        ] {
-            assert_eq!(shown_age(age, shown), expected, "{age:?} after {shown:?}");
-        }
-    }
-
-    #[test]
-    fn a_queue_that_becomes_longer_for_some_seconds_grows() {
-        let mut numbers = next(None, READING, 3_000);
-        for ready in 6..6 + usize::from(GROWING_SECONDS) {
-            assert_eq!(numbers.shown.state, None);
-            numbers = next(Some(&numbers), QueueReading { ready, ..READING }, 3_000);
-        }
-        assert_eq!(numbers.shown.state, Some("growing"));
-        let shorter = next(Some(&numbers), READING, 3_000);
-        assert_eq!(shorter.shown.state, None);
-        let throttling = QueueReading { is_throttling: true, ..READING };
-        assert_eq!(next(Some(&shorter), throttling, 3_000).shown.state, Some("throttling"));
-    }
-
-    #[test]
-    fn numbers_of_queues_are_exact_in_javascript() {
-        let last = number(QueueId { slot: u32::MAX, generation: u32::MAX });
-        assert!(last < 1 << 53, "{last}");
-        let id = |slot, generation| number(QueueId { slot, generation });
-        assert!(id(1, 0) > id(0, 7) && id(1, 1) != id(1, 0));
-    }
 }

@@ -11,7 +11,7 @@ use crate::limits::{FEED_CHUNK_BYTES, FEED_CHUNK_ROWS_MAX, FEED_REMOVED_MAX, FEE
 
 /// Rows by their id. `S` tells who sees a row, `N` are the numbers that may change.
 #[derive(Debug)]
-pub(crate) struct Rows<S, N> {
+pub struct Rows<S, N> {
     rows: BTreeMap<u64, Row<S, N>>,
     /// The number of the last whole pass; 0 before the first.
     passed: u64,
@@ -49,7 +49,7 @@ struct Removed<S> {
 
 /// The position of a reader in a list.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Position {
+pub struct Position {
     /// The pass up to which the reader has the list; 0 for nothing.
     synced: u64,
     /// What the reader is getting now, if that takes several chunks.
@@ -68,22 +68,22 @@ struct Round {
 
 /// A part of a list for one reader.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct Chunk {
+pub struct Chunk {
     /// It begins the list anew.
-    pub(crate) is_reset: bool,
+    pub is_reset: bool,
     /// It continues what an earlier chunk began.
-    is_continued: bool,
+    pub is_continued: bool,
     /// No further chunk follows until the next pass.
-    pub(crate) is_last: bool,
+    pub is_last: bool,
     /// The rows, as the items of a JSON list.
-    pub(crate) rows: String,
+    pub rows: String,
     /// Ids of rows that are gone, as the items of a JSON list.
-    pub(crate) removed: String,
+    pub removed: String,
 }
 
 impl Chunk {
     /// Whether a reader has no use for the chunk: it has no rows, and ends nothing.
-    pub(crate) fn is_empty(&self) -> bool {
+    pub fn is_empty(&self) -> bool {
         let ends_another = self.is_last && self.is_continued;
         !self.is_reset && !ends_another && self.rows.is_empty() && self.removed.is_empty()
     }
@@ -105,26 +105,26 @@ impl<S, N> Default for Rows<S, N> {
 
 impl<S: Clone, N: PartialEq + Copy> Rows<S, N> {
     /// Forgets all rows, for a list without followers. A later reader gets the whole list.
-    pub(super) fn clear(&mut self) {
+    pub fn clear(&mut self) {
         if !self.rows.is_empty() || self.passed > 0 {
             *self = Rows { forgotten: self.passed + 1, passed: self.passed + 1, ..Rows::default() };
         }
     }
 
     /// Whether a pass has filled the list since it was cleared.
-    pub(super) fn is_filled(&self) -> bool {
+    pub fn is_filled(&self) -> bool {
         self.passed > self.forgotten
     }
 
     /// Begins a pass over all objects.
-    pub(super) fn begin(&mut self) {
+    pub fn begin(&mut self) {
         self.changing.clear();
         self.met = 0;
     }
 
     /// Meets an object in the pass: `numbers` makes its numbers from those of the pass before. `make` makes its scope
     /// and the part of its row that never changes, or nothing if the object is gone; `write` adds the numbers.
-    pub(super) fn meet(
+    pub fn meet(
         &mut self,
         id: u64,
         numbers: impl FnOnce(Option<&N>) -> N,
@@ -159,7 +159,7 @@ impl<S: Clone, N: PartialEq + Copy> Rows<S, N> {
     }
 
     /// Ends the pass: removes the rows whose objects it did not meet, and shows the pass to readers.
-    pub(super) fn end(&mut self) {
+    pub fn end(&mut self) {
         let pass = self.passed + 1;
         if self.rows.len() > self.met {
             let removed = &mut self.removed;
@@ -180,7 +180,7 @@ impl<S: Clone, N: PartialEq + Copy> Rows<S, N> {
     }
 
     /// The next chunk for a reader who sees the rows of some scopes; `None` if it has the list as it is.
-    pub(crate) fn next(&self, position: &mut Position, sees: impl Fn(&S) -> bool) -> Option<Chunk> {
+    pub fn next(&self, position: &mut Position, sees: impl Fn(&S) -> bool) -> Option<Chunk> {
         let mut round = match position.round {
             Some(round) => round,
             None if !self.is_filled() || position.synced == self.passed => return None,
@@ -244,174 +244,7 @@ impl<S: Clone, N: PartialEq + Copy> Rows<S, N> {
 
 impl Position {
     /// Begins anew with the next chunk, because the reader sees other rows now.
-    pub(crate) fn reset(&mut self) {
+    pub fn reset(&mut self) {
         *self = Position::default();
-    }
-
-    /// Whether the reader has got everything of its present round.
-    #[cfg(test)]
-    fn is_whole(self) -> bool {
-        self.round.is_none()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::collections::BTreeMap;
-
-    use serde_json::Value;
-
-    use super::*;
-
-    /// A list whose rows are `[id, number]`; the scope is the id's last bit.
-    #[derive(Default)]
-    struct List {
-        rows: Rows<u64, u64>,
-        objects: BTreeMap<u64, u64>,
-    }
-
-    impl List {
-        fn pass(&mut self) {
-            self.rows.begin();
-            for (id, number) in &self.objects {
-                self.rows.meet(
-                    *id,
-                    |_| *number,
-                    || Some((id % 2, format!("[{id},"))),
-                    |number, text| text.push_str(&format!("{number}]")),
-                );
-            }
-            self.rows.end();
-        }
-    }
-
-    /// A reader that applies what it gets.
-    #[derive(Default)]
-    struct Reader {
-        position: Position,
-        rows: BTreeMap<u64, u64>,
-        resets: usize,
-        chunks: usize,
-    }
-
-    impl Reader {
-        /// Gets one chunk; false if there is none.
-        fn step(&mut self, list: &List, sees: impl Fn(&u64) -> bool) -> bool {
-            let Some(chunk) = list.rows.next(&mut self.position, sees) else { return false };
-            self.chunks += 1;
-            if chunk.is_reset {
-                self.rows.clear();
-                self.resets += 1;
-            }
-            let rows: Vec<(u64, u64)> = serde_json::from_str(&format!("[{}]", chunk.rows)).unwrap();
-            assert!(rows.len() <= FEED_CHUNK_ROWS_MAX);
-            self.rows.extend(rows);
-            let removed: Vec<Value> = serde_json::from_str(&format!("[{}]", chunk.removed)).unwrap();
-            for id in removed {
-                self.rows.remove(&id.as_u64().unwrap());
-            }
-            assert_eq!(chunk.is_last, self.position.is_whole());
-            true
-        }
-
-        fn catch_up(&mut self, list: &List) {
-            while self.step(list, |_| true) {}
-        }
-    }
-
-    #[test]
-    fn a_reader_gets_all_rows_and_then_changes() {
-        let (mut list, mut reader) = (List::default(), Reader::default());
-        assert!(!reader.step(&list, |_| true), "there is no pass yet");
-        list.objects = (1..=4).map(|id| (id, 0)).collect();
-        list.pass();
-        reader.catch_up(&list);
-        assert_eq!((reader.rows.clone(), reader.resets, reader.chunks), (list.objects.clone(), 1, 1));
-        list.objects.insert(2, 7);
-        list.objects.remove(&3);
-        list.objects.insert(9, 1);
-        list.pass();
-        let chunk = list.rows.next(&mut reader.position.clone(), |_| true).unwrap();
-        assert_eq!((chunk.rows.as_str(), chunk.removed.as_str()), ("[2,7],[9,1]", "3"));
-        reader.catch_up(&list);
-        assert_eq!((&reader.rows, reader.resets), (&list.objects, 1));
-        list.pass();
-        assert!(list.rows.next(&mut reader.position, |_| true).unwrap().is_empty(), "nothing has changed");
-    }
-
-    #[test]
-    fn a_reader_sees_only_its_own_rows() {
-        let (mut list, mut reader) = (List::default(), Reader::default());
-        list.objects = (1..=4).map(|id| (id, 0)).collect();
-        list.pass();
-        reader.step(&list, |scope| *scope == 1);
-        assert_eq!(reader.rows.keys().copied().collect::<Vec<_>>(), [1, 3]);
-        list.objects = BTreeMap::from([(1, 5), (2, 5)]);
-        list.pass();
-        let chunk = list.rows.next(&mut reader.position, |scope| *scope == 1).unwrap();
-        assert_eq!((chunk.rows.as_str(), chunk.removed.as_str()), ("[1,5]", "3"));
-        reader.position.reset();
-        reader.step(&list, |scope| *scope == 0);
-        assert_eq!((reader.rows.keys().copied().collect::<Vec<_>>(), reader.resets), (vec![2], 2));
-    }
-
-    #[test]
-    fn a_long_list_comes_in_chunks_that_agree_with_changes_meanwhile() {
-        let (mut list, mut reader) = (List::default(), Reader::default());
-        let count = 3 * FEED_CHUNK_ROWS_MAX as u64 + 1;
-        list.objects = (1..=count).map(|id| (id, 0)).collect();
-        list.pass();
-        for round in 0..4 {
-            assert!(reader.step(&list, |_| true));
-            list.objects.insert(1, round);
-            list.objects.insert(count - 1, round);
-            list.objects.remove(&(2 + round));
-            list.pass();
-        }
-        reader.catch_up(&list);
-        assert_eq!((&reader.rows, reader.resets), (&list.objects, 1));
-        assert!(reader.chunks <= 6, "{}", reader.chunks);
-        list.objects.values_mut().for_each(|number| *number += 1);
-        list.pass();
-        reader.catch_up(&list);
-        assert_eq!((&reader.rows, reader.resets), (&list.objects, 1));
-    }
-
-    #[test]
-    fn a_slow_reader_gets_each_changed_row_once_or_begins_anew() {
-        let (mut list, mut reader) = (List::default(), Reader::default());
-        list.objects = (1..=10).map(|id| (id, 0)).collect();
-        list.pass();
-        reader.catch_up(&list);
-        for number in 1..100 {
-            list.objects.insert(3, number);
-            list.pass();
-        }
-        let before = reader.chunks;
-        reader.catch_up(&list);
-        assert_eq!((&reader.rows, reader.resets, reader.chunks - before), (&list.objects, 1, 1));
-        for _ in 0..2 {
-            list.objects.extend((100..100 + FEED_REMOVED_MAX as u64).map(|id| (id, 0)));
-            list.pass();
-            list.objects.retain(|id, _| *id < 100);
-            list.pass();
-        }
-        assert_eq!(list.rows.removed.len(), FEED_REMOVED_MAX);
-        reader.catch_up(&list);
-        assert_eq!((&reader.rows, reader.resets), (&list.objects, 2), "removals are forgotten");
-    }
-
-    #[test]
-    fn a_list_that_was_forgotten_begins_anew() {
-        let (mut list, mut reader) = (List::default(), Reader::default());
-        list.objects = BTreeMap::from([(1, 1)]);
-        list.pass();
-        reader.catch_up(&list);
-        list.rows.clear();
-        assert!(!list.rows.is_filled() && !reader.step(&list, |_| true));
-        list.objects = BTreeMap::from([(2, 1)]);
-        list.pass();
-        reader.catch_up(&list);
-        assert_eq!((&reader.rows, reader.resets), (&list.objects, 2));
     }
 }

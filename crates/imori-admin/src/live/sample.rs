@@ -4,31 +4,56 @@ use std::fmt::Write as _;
 
 /// A series of numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Series {
+pub enum Series {
+    /// Messages a second from clients of STOMP.
     PublishedStomp,
+    /// Messages a second from clients of NATS.
     PublishedNats,
+    /// Messages a second from clients of AMQP 0-9-1.
     PublishedAmqp091,
+    /// Messages a second from clients of AMQP 1.0.
     PublishedAmqp10,
+    /// Messages a second from the broker's own services.
     PublishedOther,
+    /// Deliveries a second to clients of STOMP.
     DeliveredStomp,
+    /// Deliveries a second to clients of NATS.
     DeliveredNats,
+    /// Deliveries a second to clients of AMQP 0-9-1.
     DeliveredAmqp091,
+    /// Deliveries a second to clients of AMQP 1.0.
     DeliveredAmqp10,
+    /// Deliveries a second to the broker's own services.
     DeliveredOther,
+    /// Settled deliveries a second.
     Settled,
+    /// Messages a second that no queue or subscription received.
     Returned,
+    /// Messages a second that expired.
     Expired,
+    /// Messages a second sent to a dead-letter exchange.
     DeadLettered,
+    /// Median time to a confirm, in microseconds.
     ConfirmP50,
+    /// Time within which 99 % of confirms came, in microseconds.
     ConfirmP99,
+    /// Longest time to a confirm, in microseconds.
     ConfirmMax,
+    /// Open connections of clients.
     Connections,
+    /// Queues of all vhosts.
     Queues,
+    /// Messages that wait for a consumer.
     Ready,
+    /// Deliveries that no consumer has settled.
     Unsettled,
+    /// Resident memory of the process.
     MemoryBytes,
+    /// Free space where the store is.
     DiskFreeBytes,
+    /// Bytes a second written to the journal.
     JournalBytesRate,
+    /// Milliseconds in which a part of the broker was late.
     StalledMs,
 }
 
@@ -42,7 +67,7 @@ enum Summary {
 
 impl Series {
     /// All series, in the order of a sample.
-    pub(crate) const ALL: [Series; 25] = [
+    pub const ALL: [Series; 25] = [
         Series::PublishedStomp,
         Series::PublishedNats,
         Series::PublishedAmqp091,
@@ -71,7 +96,7 @@ impl Series {
     ];
 
     /// Published messages by protocol, and by the broker's own services.
-    pub(super) const PUBLISHED: [Series; 5] = [
+    pub const PUBLISHED: [Series; 5] = [
         Series::PublishedStomp,
         Series::PublishedNats,
         Series::PublishedAmqp091,
@@ -89,7 +114,7 @@ impl Series {
     ];
 
     /// The name in the API.
-    pub(crate) const fn name(self) -> &'static str {
+    pub const fn name(self) -> &'static str {
         match self {
             Series::PublishedStomp => "published_stomp",
             Series::PublishedNats => "published_nats",
@@ -130,7 +155,7 @@ impl Series {
 
 /// A number for each series that has one.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Sample([Option<f64>; Series::ALL.len()]);
+pub struct Sample([Option<f64>; Series::ALL.len()]);
 
 impl Default for Sample {
     /// A sample without any number.
@@ -140,19 +165,21 @@ impl Default for Sample {
 }
 
 impl Sample {
-    pub(super) fn set(&mut self, series: Series, value: Option<f64>) {
+    /// Sets the number of a series, rounded to thousandths.
+    pub fn set(&mut self, series: Series, value: Option<f64>) {
         if let Some(place) = self.0.get_mut(series as usize) {
             // Three digits are enough for people, and shorter.
             *place = value.map(|value| (value * 1_000.0).round() / 1_000.0);
         }
     }
 
-    pub(crate) fn get(&self, series: Series) -> Option<f64> {
+    /// The number of a series, if it has one.
+    pub fn get(&self, series: Series) -> Option<f64> {
         self.0.get(series as usize).copied().flatten()
     }
 
     /// The sample of a step with these samples in it.
-    pub(super) fn summary(samples: &[Sample]) -> Sample {
+    pub fn summary(samples: &[Sample]) -> Sample {
         let mut summary = Sample::default();
         for series in Series::ALL {
             let values = || samples.iter().filter_map(|sample| sample.get(series));
@@ -170,7 +197,7 @@ impl Sample {
     }
 
     /// The sample as a JSON object.
-    pub(super) fn to_json(self) -> String {
+    pub fn to_json(self) -> String {
         let mut text = String::from("{");
         for series in Series::ALL {
             let separator = if text.len() > 1 { "," } else { "" };
@@ -180,44 +207,5 @@ impl Sample {
         }
         text.push('}');
         text
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use serde_json::Value;
-
-    use super::*;
-
-    fn sample(values: &[(Series, f64)]) -> Sample {
-        let mut sample = Sample::default();
-        values.iter().for_each(|(series, value)| sample.set(*series, Some(*value)));
-        sample
-    }
-
-    #[test]
-    fn a_longer_step_is_summed_up_by_the_meaning_of_each_series() {
-        let samples = [
-            sample(&[(Series::Settled, 10.0), (Series::ConfirmP99, 5.0), (Series::StalledMs, 200.0)]),
-            sample(&[(Series::Settled, 20.0), (Series::ConfirmP99, 7.0), (Series::StalledMs, 300.0)]),
-            Sample::default(),
-        ];
-        let summary = Sample::summary(&samples);
-        assert_eq!(summary.get(Series::Settled), Some(15.0), "a sample that is missing counts nothing");
-        assert_eq!(summary.get(Series::ConfirmP99), Some(7.0));
-        assert_eq!(summary.get(Series::StalledMs), Some(500.0));
-        assert_eq!(summary.get(Series::Queues), None);
-    }
-
-    #[test]
-    fn a_sample_is_an_object_with_all_series() {
-        let text = sample(&[(Series::Settled, 10.0), (Series::Ready, 0.12345)]).to_json();
-        let read: Value = serde_json::from_str(&text).unwrap();
-        assert_eq!(read.as_object().unwrap().len(), Series::ALL.len());
-        assert_eq!((&read["settled"], &read["ready"]), (&Value::from(10), &Value::from(0.123)));
-        assert!(read["queues"].is_null());
-        for (index, series) in Series::ALL.into_iter().enumerate() {
-            assert_eq!(series as usize, index, "{}", series.name());
-        }
     }
 }

@@ -29,7 +29,7 @@ pub(crate) fn start(broker: &Broker, live: &Arc<Live>) {
         passed: Sample::default(),
         totals: Arc::default(),
         next_pass: Instant::now(),
-        stalls: StallsSeen { until: broker.now(), seen: HashMap::new() },
+        stalls: StallsSeen::since(broker.now()),
         broker: broker.clone(),
     };
     broker.runtime().spawn(sampler.run());
@@ -120,7 +120,7 @@ fn used_time() -> Duration {
 }
 
 /// What is known of the latest stalls.
-struct StallsSeen {
+pub struct StallsSeen {
     /// The time of the last sample.
     until: Time,
     /// The stalls that were seen, by what is late and since when, with the end of what was counted and whether they are
@@ -130,18 +130,23 @@ struct StallsSeen {
 
 /// What is new of stalls.
 #[derive(Debug, Default, PartialEq)]
-struct Noted {
+pub struct Noted {
     /// Time since the last sample in which something was late.
-    stalled: Duration,
+    pub stalled: Duration,
     /// Times before the last sample that were not counted yet.
-    earlier: Vec<(Time, Time)>,
+    pub earlier: Vec<(Time, Time)>,
     /// Stalls that began or ended.
-    changed: Vec<Stall>,
+    pub changed: Vec<Stall>,
 }
 
 impl StallsSeen {
+    /// Counts stalls from this time on.
+    pub fn since(until: Time) -> StallsSeen {
+        StallsSeen { until, seen: HashMap::new() }
+    }
+
     /// Notes the latest stalls.
-    fn note(&mut self, now: Time, stalls: &[Stall]) -> Noted {
+    pub fn note(&mut self, now: Time, stalls: &[Stall]) -> Noted {
         let mut noted = Noted::default();
         let mut seen = HashMap::new();
         for stall in stalls {
@@ -164,48 +169,5 @@ impl StallsSeen {
         noted.stalled = noted.stalled.min(now.since(self.until));
         (self.until, self.seen) = (now, seen);
         noted
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use imori_server::stall::{Cause, Evidence};
-
-    use super::*;
-
-    fn stall(began: u64, lasted: u64, is_over: bool) -> Stall {
-        Stall {
-            what: LateWork::Flush,
-            began: Time(began),
-            lasted: Duration::from_micros(lasted),
-            is_over,
-            cause: Cause::Unknown,
-            evidence: Evidence::default(),
-            step: None,
-            queued_bytes: 0,
-            unsynced: 0,
-        }
-    }
-
-    #[test]
-    fn a_stall_counts_in_each_sample_that_it_lasts_and_is_told_twice() {
-        let mut stalls = StallsSeen { until: Time(1_000), seen: HashMap::new() };
-        assert_eq!(stalls.note(Time(2_000), &[]), Noted::default());
-        let begins = stall(1_600, 900, false);
-        let noted = stalls.note(Time(3_000), &[begins]);
-        assert_eq!(noted.stalled, Duration::from_micros(1_000));
-        assert_eq!((noted.earlier, noted.changed), (vec![(Time(1_600), Time(2_000))], vec![begins]));
-        let goes_on = stall(1_600, 2_000, false);
-        let noted = stalls.note(Time(4_000), &[goes_on]);
-        assert_eq!((noted.stalled, noted.changed.len()), (Duration::from_micros(1_000), 0));
-        let ends = stall(1_600, 2_900, true);
-        let noted = stalls.note(Time(5_000), &[ends]);
-        assert_eq!((noted.stalled, noted.changed), (Duration::from_micros(500), vec![ends]));
-        assert!(noted.earlier.is_empty());
-        assert_eq!(stalls.note(Time(6_000), &[ends]), Noted::default());
-        // This one begins and ends between two samples.
-        let short = stall(5_200, 100, true);
-        let noted = stalls.note(Time(7_000), &[ends, short]);
-        assert_eq!((noted.stalled, noted.earlier.len(), noted.changed.len()), (Duration::ZERO, 1, 1));
     }
 }

@@ -8,14 +8,14 @@ pub(crate) const CONTENT: &str = "text/plain; version=0.0.4; charset=utf-8";
 
 /// A page under construction.
 #[derive(Debug, Default)]
-pub(super) struct Exposition(String);
+pub struct Exposition(String);
 
 /// A label name and its value.
 pub(super) type Label<'a> = (&'a str, &'a str);
 
 impl Exposition {
     /// Writes a counter without labels.
-    pub(super) fn counter(&mut self, name: &str, help: &str, value: f64) {
+    pub fn counter(&mut self, name: &str, help: &str, value: f64) {
         self.head(name, help, "counter");
         self.sample(name, &[], value);
     }
@@ -27,7 +27,7 @@ impl Exposition {
     }
 
     /// Writes a family with one sample per value of a label.
-    pub(super) fn each<T: AsRef<str>>(
+    pub fn each<T: AsRef<str>>(
         &mut self,
         kind: &str,
         (name, help): (&str, &str),
@@ -41,7 +41,7 @@ impl Exposition {
     }
 
     /// Writes a histogram in seconds. `classes` has the count of each bucket, with a last bucket beyond all bounds.
-    pub(super) fn histogram(
+    pub fn histogram(
         &mut self,
         (name, help): (&str, &str),
         bounds_us: &[u64],
@@ -82,7 +82,7 @@ impl Exposition {
     }
 
     /// Returns the page.
-    pub(super) fn into_text(self) -> String {
+    pub fn into_text(self) -> String {
         self.0
     }
 }
@@ -96,36 +96,5 @@ fn push_escaped(page: &mut String, value: &str) {
             '\n' => page.push_str("\\n"),
             other => page.push(other),
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn numbers_are_written_as_prometheus_reads_them() {
-        let mut page = Exposition::default();
-        page.counter("a_total", "All of a.", 12_345_678_901.0);
-        page.each("gauge", ("b", "Each b."), "c", [("x", 0.25), ("y\"\n\\", 0.0)]);
-        let sum = Duration::from_millis(4_500);
-        page.histogram(("d_seconds", "Time of d."), &[100_000, 1_000_000], &[2, 0, 3], sum);
-        let expected = "\
-# HELP a_total All of a.
-# TYPE a_total counter
-a_total 12345678901
-# HELP b Each b.
-# TYPE b gauge
-b{c=\"x\"} 0.25
-b{c=\"y\\\"\\n\\\\\"} 0
-# HELP d_seconds Time of d.
-# TYPE d_seconds histogram
-d_seconds_bucket{le=\"0.1\"} 2
-d_seconds_bucket{le=\"1\"} 2
-d_seconds_bucket{le=\"+Inf\"} 5
-d_seconds_sum 4.5
-d_seconds_count 5
-";
-        assert_eq!(page.into_text(), expected);
     }
 }

@@ -7,12 +7,12 @@ mod page;
 mod detailed;
 mod limits_used;
 mod families;
-mod queues;
-mod streams;
+pub(crate) mod queues;
+pub(crate) mod streams;
 mod sources;
-mod rates;
-mod exposition;
-mod process;
+pub(crate) mod rates;
+pub(crate) mod exposition;
+pub(crate) mod process;
 
 pub(crate) use detailed::detailed;
 pub(crate) use exposition::CONTENT;

@@ -15,7 +15,7 @@ const TICKS_A_SECOND: f64 = 100.0;
 const STRETCH: Duration = Duration::from_secs(1);
 
 /// Resident memory in bytes.
-pub(crate) fn memory_bytes() -> Option<u64> {
+pub fn memory_bytes() -> Option<u64> {
     parse_memory(&fs::read_to_string("/proc/self/status").ok()?)
 }
 
@@ -52,17 +52,21 @@ impl CpuMeter {
 
 /// Resource usage of the process; values that the system does not report are absent.
 #[derive(Debug, Default)]
-pub(super) struct Usage {
+pub struct Usage {
     /// CPU time in seconds.
-    pub(super) cpu_s: Option<f64>,
-    pub(super) virtual_bytes: Option<f64>,
-    pub(super) threads: Option<f64>,
-    pub(super) open_files: Option<f64>,
-    pub(super) open_files_max: Option<f64>,
+    pub cpu_s: Option<f64>,
+    /// Address space in bytes.
+    pub virtual_bytes: Option<f64>,
+    /// Number of threads.
+    pub threads: Option<f64>,
+    /// Number of file descriptors in use.
+    pub open_files: Option<f64>,
+    /// Number of file descriptors that the system allows.
+    pub open_files_max: Option<f64>,
 }
 
 /// Reads the current usage.
-pub(super) fn usage() -> Usage {
+pub fn usage() -> Usage {
     let stat = fs::read_to_string("/proc/self/stat").unwrap_or_default();
     // The directory being read is open too.
     let open_files = fs::read_dir("/proc/self/fd").ok().map(|files| files.count().saturating_sub(1) as f64);
@@ -84,34 +88,17 @@ fn ticks() -> Option<u64> {
     parse_ticks(&fs::read_to_string("/proc/self/stat").ok()?)
 }
 
-fn parse_memory(status: &str) -> Option<u64> {
+/// Resident memory in bytes, from the text of `/proc/self/status`.
+pub fn parse_memory(status: &str) -> Option<u64> {
     let resident = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
     let kib: u64 = resident.trim().strip_suffix(" kB")?.parse().ok()?;
     kib.checked_mul(1024)
 }
 
-/// User and system time, 11 fields after the process name, which may contain anything, even `)`.
-fn parse_ticks(stat: &str) -> Option<u64> {
+/// User and system time in ticks, from the text of `/proc/self/stat`: 11 fields after the process name, which may contain
+/// anything, even `)`.
+pub fn parse_ticks(stat: &str) -> Option<u64> {
     let (_, fields) = stat.rsplit_once(')')?;
     let mut times = fields.split_whitespace().skip(11).map(str::parse::<u64>);
     times.next()?.ok()?.checked_add(times.next()?.ok()?)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn memory_and_time_are_read_as_the_system_writes_them() {
-        assert_eq!(parse_memory("VmPeak:\t 9 kB\nVmRSS:\t   15804 kB\n"), Some(15804 * 1024));
-        assert_eq!(parse_memory("VmPeak:\t 9 kB\n"), None);
-        let stat = "7 (a) b) S 1 2 3 4 5 6 7 8 9 10 250 50 0 0 20";
-        assert_eq!(parse_ticks(stat), Some(300));
-        assert_eq!(parse_ticks("7 (a) S 1"), None);
-        assert!(memory_bytes() > Some(1 << 20));
-        assert!(ticks().is_some());
-        let usage = usage();
-        assert!(usage.cpu_s.is_some() && usage.threads >= Some(1.0) && usage.open_files >= Some(3.0));
-        assert!(usage.virtual_bytes >= Some(1e6) && usage.open_files_max >= usage.open_files);
-    }
 }

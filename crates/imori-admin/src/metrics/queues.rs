@@ -115,15 +115,19 @@ impl Metrics {
     }
 }
 
+/// A queue among those of which the busiest are chosen.
 #[derive(Debug, Clone, Copy)]
-struct Ranked {
-    held: u64,
-    moved: u64,
-    key: QueueId,
+pub struct Ranked {
+    /// Messages in the queue, unsettled ones included.
+    pub held: u64,
+    /// Messages published to it and delivered from it since the start.
+    pub moved: u64,
+    /// The queue.
+    pub key: QueueId,
 }
 
 /// Up to `max` queues: half by messages held, the rest by messages moved, without duplicates.
-fn busiest(mut ranked: Vec<Ranked>, max: usize) -> Vec<QueueId> {
+pub fn busiest(mut ranked: Vec<Ranked>, max: usize) -> Vec<QueueId> {
     let mut first = Vec::new();
     for by in [|one: &Ranked| one.held, |one: &Ranked| one.moved] {
         let taken = (max - first.len()).min(if first.is_empty() { max / 2 } else { max });
@@ -134,30 +138,4 @@ fn busiest(mut ranked: Vec<Ranked>, max: usize) -> Vec<QueueId> {
         first.extend(std::mem::replace(&mut ranked, rest).into_iter().map(|one| one.key));
     }
     first
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_longest_and_the_most_moved_are_the_busiest() {
-        let queues = [(0, 9), (5, 0), (1, 1), (0, 8), (7, 0), (0, 0)];
-        let ranked = |count: usize| {
-            let each = (0..).zip(queues.into_iter().take(count));
-            each.map(|(slot, (held, moved))| Ranked { held, moved, key: QueueId { slot, generation: 0 } })
-                .collect()
-        };
-        for (count, max, expected) in [
-            (6, 4, &[0, 1, 3, 4][..]),
-            (6, 2, &[0, 4]),
-            (6, 6, &[0, 1, 2, 3, 4, 5]),
-            (3, 100, &[0, 1, 2]),
-            (0, 4, &[]),
-        ] {
-            let mut found: Vec<u32> = busiest(ranked(count), max).into_iter().map(|key| key.slot).collect();
-            found.sort_unstable();
-            assert_eq!(found, expected, "{max} of {count}");
-        }
-    }
 }

@@ -19,8 +19,9 @@ use crate::lock::lock;
 #[derive(Debug, Default)]
 pub(crate) struct Rates(Mutex<Samples>);
 
+/// The counters of all queues at the last request for rates, and some seconds before.
 #[derive(Debug, Default)]
-struct Samples {
+pub struct Samples {
     taken: Option<Time>,
     /// Time between the two samples.
     stretch: Duration,
@@ -42,16 +43,8 @@ impl Rates {
         if samples.taken.is_some_and(|taken| now.since(taken) < RATES_EVERY) {
             return;
         }
-        let mut queues = HashMap::new();
-        for key in broker.queue_ids() {
-            let Some(activity) = broker.with_queue(key, |queue| *queue.activity()) else { continue };
-            if activity != QueueActivity::default() {
-                let before = samples.queues.get(&key).map(|sample| sample.now).unwrap_or_default();
-                queues.insert(key, Sample { now: activity, before });
-            }
-        }
-        let stretch = samples.taken.map(|taken| now.since(taken)).unwrap_or_default();
-        *samples = Samples { taken: Some(now), stretch, queues };
+        let activity = |key| Some((key, broker.with_queue(key, |queue| *queue.activity())?));
+        samples.take(now, broker.queue_ids().into_iter().filter_map(activity));
     }
 
     /// Growth per second of a queue's counter between the last two samples; 0 without two samples.
@@ -61,27 +54,23 @@ impl Rates {
 }
 
 impl Samples {
-    fn rate(&self, key: QueueId, count: impl Fn(&QueueActivity) -> u64) -> f64 {
+    /// Takes a sample: what each queue has done so far.
+    pub fn take(&mut self, now: Time, activities: impl IntoIterator<Item = (QueueId, QueueActivity)>) {
+        let mut queues = HashMap::new();
+        for (key, activity) in activities {
+            if activity != QueueActivity::default() {
+                let before = self.queues.get(&key).map(|sample| sample.now).unwrap_or_default();
+                queues.insert(key, Sample { now: activity, before });
+            }
+        }
+        let stretch = self.taken.map(|taken| now.since(taken)).unwrap_or_default();
+        *self = Samples { taken: Some(now), stretch, queues };
+    }
+
+    /// Growth per second of a queue's counter between the two samples; 0 without two samples.
+    pub fn rate(&self, key: QueueId, count: impl Fn(&QueueActivity) -> u64) -> f64 {
         let Some(sample) = self.queues.get(&key).filter(|_| !self.stretch.is_zero()) else { return 0.0 };
         let grown = count(&sample.now).saturating_sub(count(&sample.before));
         grown as f64 / self.stretch.as_secs_f64()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_rate_is_told_from_two_samples() {
-        let key = QueueId { slot: 1, generation: 0 };
-        let activity = |published| QueueActivity { published, ..QueueActivity::default() };
-        let sample = Sample { now: activity(150), before: activity(100) };
-        let mut samples = Samples { queues: HashMap::from([(key, sample)]), ..Samples::default() };
-        assert_eq!(samples.rate(key, |of| of.published), 0.0, "one sample tells no rate");
-        samples.stretch = Duration::from_secs(10);
-        assert_eq!(samples.rate(key, |of| of.published), 5.0);
-        assert_eq!(samples.rate(key, |of| of.accepted), 0.0);
-        assert_eq!(samples.rate(QueueId { slot: 2, generation: 0 }, |of| of.published), 0.0);
     }
 }

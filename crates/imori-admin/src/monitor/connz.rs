@@ -60,19 +60,25 @@ struct Connection {
 
 /// The parameters of `/connz`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct ConnzQuery {
-    page: Page,
+pub struct ConnzQuery {
+    /// The part of the list to show.
+    pub page: Page,
     order: Order,
     number: Option<u64>,
-    subscriptions: Subscriptions,
+    /// What is shown of subscriptions.
+    pub subscriptions: SubscriptionsShown,
     /// Asks for closed connections only; the broker remembers none.
-    wants_closed_only: bool,
+    pub wants_closed_only: bool,
 }
 
+/// What is shown of the subscriptions of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Subscriptions {
+pub enum SubscriptionsShown {
+    /// Their number.
     None,
+    /// Their subjects.
     Subjects,
+    /// Their subjects and groups.
     Details,
 }
 
@@ -93,7 +99,7 @@ enum Order {
 
 impl ConnzQuery {
     /// Parses the parameters, or returns what is wrong with them.
-    pub(super) fn read(parameters: &Parameters) -> Result<ConnzQuery, String> {
+    pub fn read(parameters: &Parameters) -> Result<ConnzQuery, String> {
         let wants_closed_only = match parameters.text("state").to_ascii_lowercase().as_str() {
             "" | "open" | "any" | "all" => false,
             "closed" => true,
@@ -116,9 +122,9 @@ impl ConnzQuery {
             other => return Err(wrong("sort", other, "`cid`, `bytes_to` or another field")),
         };
         let subscriptions = match parameters.text("subs").to_ascii_lowercase().as_str() {
-            "detail" => Subscriptions::Details,
-            _ if parameters.flag("subs")? => Subscriptions::Subjects,
-            _ => Subscriptions::None,
+            "detail" => SubscriptionsShown::Details,
+            _ if parameters.flag("subs")? => SubscriptionsShown::Subjects,
+            _ => SubscriptionsShown::None,
         };
         let number = parameters.number("cid")?;
         let mut page = parameters.page(MONITOR_ROWS_MAX)?;
@@ -126,6 +132,23 @@ impl ConnzQuery {
             page.limit = 1;
         }
         Ok(ConnzQuery { page, order, number, subscriptions, wants_closed_only })
+    }
+
+    /// Sorts connections in the order that is asked for.
+    pub fn sort(&self, rows: &mut [Row]) {
+        match self.order {
+            Order::Number => rows.sort_unstable_by_key(|row| row.number),
+            Order::Subscriptions => rows.sort_by_key(|row| Reverse(row.subscriptions)),
+            Order::Pending => rows.sort_by_key(|row| Reverse(row.pending_bytes)),
+            Order::MessagesOut => rows.sort_by_key(|row| Reverse(row.messages_out)),
+            Order::MessagesIn => rows.sort_by_key(|row| Reverse(row.messages_in)),
+            Order::BytesOut => rows.sort_by_key(|row| Reverse(row.bytes_out)),
+            Order::BytesIn => rows.sort_by_key(|row| Reverse(row.bytes_in)),
+            Order::LastActivity => rows.sort_by_key(|row| Reverse(row.last_activity)),
+            // The longest idle connection was active first.
+            Order::Idle => rows.sort_by_key(|row| row.last_activity),
+            Order::Uptime => rows.sort_by_key(|row| Reverse(row.since)),
+        }
     }
 }
 
@@ -141,7 +164,7 @@ impl Connz<'_> {
                 }
             });
         }
-        sort(&mut rows, query.order);
+        query.sort(&mut rows);
         let mut left = MONITOR_LISTED_MAX;
         let shown = query.page.of(&rows).iter();
         let connections: Vec<_> = shown
@@ -162,33 +185,19 @@ impl Connz<'_> {
     }
 }
 
-fn sort(rows: &mut [Row], order: Order) {
-    match order {
-        Order::Number => rows.sort_unstable_by_key(|row| row.number),
-        Order::Subscriptions => rows.sort_by_key(|row| Reverse(row.subscriptions)),
-        Order::Pending => rows.sort_by_key(|row| Reverse(row.pending_bytes)),
-        Order::MessagesOut => rows.sort_by_key(|row| Reverse(row.messages_out)),
-        Order::MessagesIn => rows.sort_by_key(|row| Reverse(row.messages_in)),
-        Order::BytesOut => rows.sort_by_key(|row| Reverse(row.bytes_out)),
-        Order::BytesIn => rows.sort_by_key(|row| Reverse(row.bytes_in)),
-        Order::LastActivity => rows.sort_by_key(|row| Reverse(row.last_activity)),
-        // The longest idle connection was active first.
-        Order::Idle => rows.sort_by_key(|row| row.last_activity),
-        Order::Uptime => rows.sort_by_key(|row| Reverse(row.since)),
-    }
-}
-
 /// A row with what its client reported and what it reads, as long as the response has room.
-fn connection(state: &MonitorState, row: &Row, wanted: Subscriptions, left: &mut usize) -> Connection {
+fn connection(state: &MonitorState, row: &Row, wanted: SubscriptionsShown, left: &mut usize) -> Connection {
     let facts = state.broker.with_connection(row.id, |connection| connection.facts().clone());
     let ClientFacts { name, language, version, .. } = facts.unwrap_or_default();
     let details = match wanted {
-        Subscriptions::None => Vec::new(),
-        Subscriptions::Subjects | Subscriptions::Details => details(state, row, left),
+        SubscriptionsShown::None => Vec::new(),
+        SubscriptionsShown::Subjects | SubscriptionsShown::Details => details(state, row, left),
     };
     let (subjects, details) = match wanted {
-        Subscriptions::Subjects => (details.into_iter().map(|detail| detail.subject).collect(), Vec::new()),
-        Subscriptions::None | Subscriptions::Details => (Vec::new(), details),
+        SubscriptionsShown::Subjects => {
+            (details.into_iter().map(|detail| detail.subject).collect(), Vec::new())
+        }
+        SubscriptionsShown::None | SubscriptionsShown::Details => (Vec::new(), details),
     };
     Connection {
         ip: row.source.ip().to_canonical().to_string(),
@@ -242,86 +251,4 @@ fn details(state: &MonitorState, row: &Row, left: &mut usize) -> Vec<Subscriptio
         ControlFlow::Continue(())
     });
     details
-}
-
-#[cfg(test)]
-mod tests {
-    use std::net::{Ipv4Addr, SocketAddr};
-
-    use imori_core::id::ConnectionId;
-    use imori_core::time::Time;
-    use imori_server::config::Spoken;
-
-    use super::*;
-
-    fn query(pairs: &[(&str, &str)]) -> Result<ConnzQuery, String> {
-        let owned = pairs.iter().map(|(name, value)| (String::from(*name), String::from(*value)));
-        ConnzQuery::read(&Parameters(owned.collect()))
-    }
-
-    /// A connection whose values are all `value`, except its number.
-    fn row(number: u64, value: u64) -> Row {
-        Row {
-            id: ConnectionId { cell: 0, slot: 0, generation: 0 },
-            number,
-            protocol: Spoken::Stomp,
-            source: SocketAddr::from((Ipv4Addr::LOCALHOST, 1)),
-            since: Time(value),
-            last_activity: Time(value),
-            pending_bytes: usize::try_from(value).unwrap(),
-            messages_in: value,
-            messages_out: value,
-            bytes_in: value,
-            bytes_out: value,
-            subscriptions: usize::try_from(value).unwrap(),
-        }
-    }
-
-    #[test]
-    fn connections_come_in_the_order_that_is_asked_for() {
-        for (by, numbers) in [
-            ("", [1, 2, 3]),
-            ("cid", [1, 2, 3]),
-            ("start", [1, 2, 3]),
-            ("rtt", [1, 2, 3]),
-            ("subs", [2, 3, 1]),
-            ("pending", [2, 3, 1]),
-            ("msgs_to", [2, 3, 1]),
-            ("msgs_from", [2, 3, 1]),
-            ("bytes_to", [2, 3, 1]),
-            ("bytes_from", [2, 3, 1]),
-            ("last", [2, 3, 1]),
-            ("idle", [1, 3, 2]),
-            ("uptime", [2, 3, 1]),
-        ] {
-            let mut rows = [row(3, 5), row(1, 1), row(2, 9)];
-            sort(&mut rows, query(&[("sort", by)]).unwrap().order);
-            assert_eq!(rows.map(|row| row.number), numbers, "{by}");
-        }
-    }
-
-    #[test]
-    fn parameters_are_read_or_refused() {
-        for (name, value, is_read) in [
-            ("state", "OPEN", true),
-            ("state", "closed", true),
-            ("state", "any", true),
-            ("state", "ajar", false),
-            ("subs", "1", true),
-            ("subs", "Detail", true),
-            ("subs", "all", false),
-            ("sort", "stop", false),
-            ("sort", "foo", false),
-            ("cid", "7", true),
-            ("cid", "x", false),
-            ("auth", "true", true),
-            ("unknown", "x", true),
-        ] {
-            assert_eq!(query(&[(name, value)]).is_ok(), is_read, "{name}={value}");
-        }
-        assert_eq!(query(&[("cid", "7"), ("limit", "9")]).unwrap().page.limit, 1);
-        assert_eq!(query(&[("subs", "detail")]).unwrap().subscriptions, Subscriptions::Details);
-        assert!(query(&[("state", "closed"), ("sort", "stop")]).unwrap().wants_closed_only);
-        assert_eq!(query(&[("limit", "1000000000")]).unwrap().page.limit, MONITOR_ROWS_MAX);
-    }
 }

@@ -11,7 +11,7 @@ use crate::http::Names;
 
 /// The broker's health.
 #[derive(Debug, PartialEq, Eq, Serialize)]
-pub(super) struct Healthz {
+pub struct Healthz {
     status: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<String>,
@@ -52,10 +52,10 @@ fn answer(ailment: Option<&Ailment>) -> (StatusCode, Healthz) {
 
 /// The parameters of `/healthz`. JetStream is always enabled, so those that ask only for that change nothing.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct HealthzQuery {
+pub struct HealthzQuery {
     counts_damage: bool,
     /// Streams and consumers are not looked up.
-    is_server_only: bool,
+    pub is_server_only: bool,
     /// The vhost, the stream and the consumer that have to be there; empty for any.
     account: String,
     stream: String,
@@ -64,7 +64,7 @@ pub(super) struct HealthzQuery {
 
 impl HealthzQuery {
     /// Parses the parameters, or returns what is wrong with them.
-    pub(super) fn read(parameters: &Parameters) -> Result<HealthzQuery, String> {
+    pub fn read(parameters: &Parameters) -> Result<HealthzQuery, String> {
         let mut is_server_only = false;
         for name in ["js-enabled", "js-enabled-only", "js-server-only", "js-meta-only"] {
             is_server_only |= parameters.flag(name)?;
@@ -80,7 +80,7 @@ impl HealthzQuery {
     }
 
     /// The refusal of parameters that belong together, in nats-server's words.
-    fn refusal(&self) -> Option<(StatusCode, Healthz)> {
+    pub fn refusal(&self) -> Option<(StatusCode, Healthz)> {
         let error = if self.account.is_empty() && !self.stream.is_empty() {
             "\"account\" must not be empty when checking stream health"
         } else if self.stream.is_empty() && !self.consumer.is_empty() {
@@ -124,34 +124,5 @@ impl HealthzQuery {
             )),
             Some(true) => None,
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn parameters_that_belong_together_are_given_together() {
-        let read = |pairs: &[(&str, &str)]| {
-            let owned = pairs.iter().map(|(name, value)| (String::from(*name), String::from(*value)));
-            HealthzQuery::read(&Parameters(owned.collect()))
-        };
-        for (pairs, expected) in [
-            (&[][..], None),
-            (&[("account", "/"), ("stream", "S"), ("consumer", "C")], None),
-            (&[("stream", "S")], Some("\"account\" must not be empty when checking stream health")),
-            (
-                &[("account", "/"), ("consumer", "C")],
-                Some("\"stream\" must not be empty when checking consumer health"),
-            ),
-        ] {
-            let refusal = read(pairs).unwrap().refusal();
-            let found = refusal.map(|(status, health)| (status, health.error.unwrap_or_default()));
-            let expected = expected.map(|text| (StatusCode::BAD_REQUEST, String::from(text)));
-            assert_eq!(found, expected, "{pairs:?}");
-        }
-        assert!(read(&[("js-enabled-only", "true")]).unwrap().is_server_only);
-        assert!(read(&[("js-enabled-only", "perhaps")]).is_err());
     }
 }

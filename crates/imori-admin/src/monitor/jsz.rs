@@ -85,19 +85,22 @@ struct Account {
 
 /// The parameters of `/jsz`. Those about clusters are ignored.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct JszQuery {
+pub struct JszQuery {
     /// The only vhost to show; empty for all.
     account: String,
-    has_accounts: bool,
-    has_streams: bool,
-    has_consumers: bool,
+    /// Shows each vhost.
+    pub has_accounts: bool,
+    /// Shows the streams of each vhost.
+    pub has_streams: bool,
+    /// Shows the consumers of each stream.
+    pub has_consumers: bool,
     has_config: bool,
     page: Page,
 }
 
 impl JszQuery {
     /// Parses the parameters, or returns what is wrong with them.
-    pub(super) fn read(parameters: &Parameters) -> Result<JszQuery, String> {
+    pub fn read(parameters: &Parameters) -> Result<JszQuery, String> {
         let account = parameters.text("acc").to_owned();
         let has_consumers = parameters.flag("consumers")?;
         let has_streams = parameters.flag("streams")? || has_consumers;
@@ -281,30 +284,4 @@ fn detail(state: &MonitorState, queue: &Queue, query: &JszQuery) -> Option<Value
         put("consumer_detail", consumers.collect());
     }
     Some(Value::Object(detail))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn read(pairs: &[(&str, &str)]) -> Result<JszQuery, String> {
-        let owned = pairs.iter().map(|(name, value)| (String::from(*name), String::from(*value)));
-        JszQuery::read(&Parameters(owned.collect()))
-    }
-
-    #[test]
-    fn consumers_imply_streams_and_streams_imply_accounts() {
-        for (pairs, accounts, streams, consumers) in [
-            (&[][..], false, false, false),
-            (&[("accounts", "1")], true, false, false),
-            (&[("streams", "1")], true, true, false),
-            (&[("consumers", "true")], true, true, true),
-            (&[("streams", "1"), ("acc", "a")], false, true, false),
-        ] {
-            let query = read(pairs).unwrap();
-            let found = (query.has_accounts, query.has_streams, query.has_consumers);
-            assert_eq!(found, (accounts, streams, consumers), "{pairs:?}");
-        }
-        assert!(read(&[("raft", "x")]).is_err());
-    }
 }

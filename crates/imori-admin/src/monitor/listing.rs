@@ -24,7 +24,7 @@ pub(super) struct SubscriptionDetail {
 }
 
 /// The source of a reader's messages.
-pub(super) enum ListedSource {
+pub enum ListedSource {
     /// A live subscription.
     Live(Box<Subscription>),
     /// A queue.
@@ -53,7 +53,7 @@ impl ListedSource {
     }
 
     /// Whether a message with this subject on the shared topic exchange would be delivered live.
-    pub(super) fn hears(&self, subject: &[u8]) -> bool {
+    pub fn hears(&self, subject: &[u8]) -> bool {
         match self {
             ListedSource::Live(subscription) if subscription.exchange.as_bytes() == TOPIC_EXCHANGE => {
                 let key = &subscription.key;
@@ -91,32 +91,5 @@ fn listed(source: &Source) -> ListedSource {
     match source {
         Source::Live(subscription) => ListedSource::Live(subscription.clone()),
         Source::Queue(id) => ListedSource::Queue(*id),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use imori_core::name::Name;
-    use imori_core::route::{BindingKey, Syntax};
-
-    use super::*;
-
-    #[test]
-    fn a_subject_is_tested_as_it_would_be_published() {
-        let live = |exchange: &str, syntax, text: &[u8]| {
-            let key = BindingKey::new(syntax, text);
-            ListedSource::Live(Box::new(Subscription { exchange: Name::from(exchange), key, group: None }))
-        };
-        for (heard, subject, expected) in [
-            (live("amq.topic", Syntax::Amqp, b"a.*"), "a.b", true),
-            (live("amq.topic", Syntax::Amqp, b"a.#"), "a", true),
-            (live("amq.topic", Syntax::Nats, b"a.>"), "a.b.c", true),
-            (live("amq.topic", Syntax::Nats, b"a.>"), "a", false),
-            (live("amq.topic", Syntax::Nats, b"a.b"), "a.c", false),
-            (live("amq.direct", Syntax::Amqp, b"a.b"), "a.b", false),
-            (ListedSource::Queue(QueueId { slot: 0, generation: 0 }), "a.b", false),
-        ] {
-            assert_eq!(heard.hears(subject.as_bytes()), expected, "{subject}");
-        }
     }
 }

@@ -7,19 +7,16 @@
 
 mod routes;
 mod varz;
-mod jsz;
-mod subsz;
-mod connz;
+pub(crate) mod jsz;
+pub(crate) mod subsz;
+pub(crate) mod connz;
 mod storez;
-mod healthz;
-mod listing;
-mod rows;
-mod query;
-mod monitor_state;
-mod wording;
+pub(crate) mod healthz;
+pub(crate) mod listing;
+pub(crate) mod rows;
+pub(crate) mod query;
+pub(crate) mod monitor_state;
+pub(crate) mod wording;
 
 pub(crate) use monitor_state::MonitorState;
 pub(crate) use routes::routes;
-
-#[cfg(test)]
-mod tests;

@@ -22,21 +22,32 @@ pub(crate) struct MonitorState {
 
 /// Number of requests by path.
 #[derive(Debug, Default)]
-pub(crate) struct Requests([AtomicU64; Path::ALL.len()]);
+pub struct Requests([AtomicU64; Path::ALL.len()]);
 
 /// A counted path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Path {
+pub enum Path {
+    /// The index of the other paths.
     Root,
+    /// The broker.
     Varz,
+    /// Connections.
     Connz,
+    /// Subscriptions, by either of two paths.
     Subsz,
+    /// Routes to other brokers.
     Routez,
+    /// Readiness, as nats-server words it.
     Healthz,
+    /// Whether a restart would help.
     Livez,
+    /// Readiness.
     Readyz,
+    /// The store.
     Storez,
+    /// Metrics for Prometheus, by either of two paths.
     Metrics,
+    /// Streams.
     Jsz,
 }
 
@@ -73,14 +84,15 @@ impl Path {
 }
 
 impl Requests {
-    pub(crate) fn count(&self, path: Path) {
+    /// Counts a request.
+    pub fn count(&self, path: Path) {
         if let Some(counter) = self.0.get(path as usize) {
             counter.fetch_add(1, Ordering::Relaxed);
         }
     }
 
     /// Requested paths, with the number of requests.
-    pub(crate) fn counted(&self) -> impl Iterator<Item = (&'static str, u64)> {
+    pub fn counted(&self) -> impl Iterator<Item = (&'static str, u64)> {
         let counters = Path::ALL.into_iter().zip(&self.0);
         counters.map(|(path, counter)| (path.text(), counter.load(Ordering::Relaxed))).filter(|(_, n)| *n > 0)
     }
@@ -89,11 +101,11 @@ impl Requests {
 /// Last reported sums. A connection that closes while they are taken is missed, but a reported value must not fall,
 /// because dashboards would take that for a restart.
 #[derive(Debug, Default)]
-pub(crate) struct Shown([AtomicU64; 3]);
+pub struct Shown([AtomicU64; 3]);
 
 impl Shown {
     /// Returns the larger of each sum and its last reported value.
-    pub(crate) fn rise(&self, sums: [u64; 3]) -> [u64; 3] {
+    pub fn rise(&self, sums: [u64; 3]) -> [u64; 3] {
         let mut shown = sums;
         for (sum, last) in shown.iter_mut().zip(&self.0) {
             *sum = last.fetch_max(*sum, Ordering::Relaxed).max(*sum);
@@ -113,26 +125,5 @@ impl MonitorState {
             metrics,
             shown: Shown::default(),
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn sums_never_fall() {
-        let shown = Shown::default();
-        assert_eq!(shown.rise([1, 20, 300]), [1, 20, 300]);
-        assert_eq!(shown.rise([2, 10, 300]), [2, 20, 300]);
-    }
-
-    #[test]
-    fn only_paths_that_were_asked_for_are_listed() {
-        let requests = Requests::default();
-        requests.count(Path::Varz);
-        requests.count(Path::Varz);
-        requests.count(Path::Healthz);
-        assert_eq!(requests.counted().collect::<Vec<_>>(), [("/varz", 2), ("/healthz", 1)]);
     }
 }

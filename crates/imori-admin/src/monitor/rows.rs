@@ -11,19 +11,31 @@ use super::monitor_state::MonitorState;
 
 /// State and counters of one connection.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Row {
-    pub(super) id: ConnectionId,
-    pub(super) number: u64,
-    pub(super) protocol: Spoken,
-    pub(super) source: SocketAddr,
-    pub(super) since: Time,
-    pub(super) last_activity: Time,
-    pub(super) pending_bytes: usize,
-    pub(super) messages_in: u64,
-    pub(super) messages_out: u64,
-    pub(super) bytes_in: u64,
-    pub(super) bytes_out: u64,
-    pub(super) subscriptions: usize,
+pub struct Row {
+    /// The id under which the broker finds the connection.
+    pub id: ConnectionId,
+    /// The connection's number in responses.
+    pub number: u64,
+    /// The protocol that the client speaks.
+    pub protocol: Spoken,
+    /// The client's address.
+    pub source: SocketAddr,
+    /// When the connection was opened.
+    pub since: Time,
+    /// When the client last sent or received something.
+    pub last_activity: Time,
+    /// Bytes queued for the client and not yet sent.
+    pub pending_bytes: usize,
+    /// Messages from the client.
+    pub messages_in: u64,
+    /// Messages to the client.
+    pub messages_out: u64,
+    /// Bytes from the client.
+    pub bytes_in: u64,
+    /// Bytes to the client.
+    pub bytes_out: u64,
+    /// Its consumers and subscriptions.
+    pub subscriptions: usize,
 }
 
 /// Calls `show` for every connection with a protocol. Each is locked briefly, one after another.

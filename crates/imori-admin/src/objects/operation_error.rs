@@ -10,7 +10,7 @@ use imori_server::access::AccessError;
 
 /// Why an operation failed.
 #[derive(Debug)]
-pub(crate) enum OperationError {
+pub enum OperationError {
     /// There is no object of this kind and name.
     Missing(&'static str, String),
     /// The user lacks a right; the text reveals nothing about the object.

@@ -53,7 +53,7 @@ pub(crate) async fn delete_tokens(broker: &Broker, name: String) -> Result<(), O
 
 /// What a user may be asked to do in a vhost, and to what.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Deed<'a> {
+pub enum Deed<'a> {
     /// Enter the vhost.
     Enter,
     /// Publish a key to an exchange; the default exchange's keys are names of queues.
@@ -122,7 +122,7 @@ impl<'a> Deed<'a> {
     ///
     /// # Errors
     /// Says which names are missing or of no use.
-    pub(crate) fn read(
+    pub fn read(
         verb: &str,
         (queue, exchange, key): (Option<&'a str>, Option<&'a str>, Option<&'a str>),
     ) -> Result<Deed<'a>, OperationError> {
@@ -147,28 +147,6 @@ impl<'a> Deed<'a> {
                 "`{}` is no verb; it is one of enter, publish, subscribe, consume, purge, declare and delete",
                 verb.escape_debug()
             ))),
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_deed_takes_the_names_of_its_verb() {
-        let read = |verb, names| Deed::read(verb, names).map_err(|error| error.to_string());
-        assert_eq!(read("publish", (Some("q"), None, None)), Ok(Deed::Publish("", "q")));
-        assert_eq!(read("publish", (None, Some("x"), None)), Ok(Deed::Publish("x", "")));
-        assert_eq!(read("declare", (None, Some("x"), None)), Ok(Deed::DeclareExchange("x")));
-        assert_eq!(read("enter", (None, None, None)), Ok(Deed::Enter));
-        for (verb, names, told) in [
-            ("consume", (None, Some("x"), None), "to consume takes `queue`"),
-            ("declare", (Some("q"), Some("x"), None), "to declare takes `queue` or `exchange`"),
-            ("subscribe", (None, Some("x"), None), "to subscribe takes `exchange` and `key`"),
-            ("eat", (None, None, None), "`eat` is no verb"),
-        ] {
-            assert!(read(verb, names).unwrap_err().contains(told), "{verb}");
         }
     }
 }

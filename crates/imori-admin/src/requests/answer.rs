@@ -14,7 +14,7 @@ pub(crate) const HEADERS: [(HeaderName, &str); 3] =
 
 /// An answer: status, headers, and a body in JSON if there is one.
 #[derive(Debug)]
-pub(crate) struct Answer<T = Value> {
+pub struct Answer<T = Value> {
     status: StatusCode,
     /// Headers besides those of JSON.
     headers: Vec<(HeaderName, HeaderValue)>,
@@ -55,12 +55,6 @@ impl<T> Answer<T> {
     pub(crate) fn with_header(mut self, name: HeaderName, value: HeaderValue) -> Answer<T> {
         self.headers.push((name, value));
         self
-    }
-
-    /// The body, if there is one.
-    #[cfg(test)]
-    pub(crate) fn into_body(self) -> Option<T> {
-        self.body
     }
 }
 

@@ -65,7 +65,7 @@ pub(crate) type Answered<T> = Result<Answer<T>, Problem>;
 #[derive(Debug, Default, Clone, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::IntoParams), into_params(parameter_in = Query))]
 #[serde(deny_unknown_fields)]
-pub(crate) struct PageQuery {
+pub struct PageQuery {
     /// Page number, from 1.
     #[cfg_attr(feature = "openapi", param(minimum = 1, default = 1))]
     page: Option<usize>,
@@ -78,7 +78,7 @@ pub(crate) struct PageQuery {
 
 impl PageQuery {
     /// Selects a page of a list that has more parameters than these.
-    pub(crate) fn new(page: Option<usize>, page_size: Option<usize>, name: Option<String>) -> PageQuery {
+    pub fn new(page: Option<usize>, page_size: Option<usize>, name: Option<String>) -> PageQuery {
         PageQuery { page, page_size, name }
     }
 }
@@ -86,7 +86,7 @@ impl PageQuery {
 /// A page of a list.
 #[derive(Debug, Serialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-pub(crate) struct Page<T> {
+pub struct Page<T> {
     /// The rows. An object deleted while the list is made is left out.
     items: Vec<T>,
     /// Page number, from 1.
@@ -105,7 +105,7 @@ pub(crate) struct Page<T> {
 ///
 /// # Errors
 /// The page number or the page size is out of range.
-pub(crate) async fn page<K, T>(
+pub async fn page<K, T>(
     query: PageQuery,
     mut keys: Vec<K>,
     name: impl Fn(&K) -> Option<String>,
@@ -126,38 +126,4 @@ pub(crate) async fn page<K, T>(
     }
     let items = keys.iter().skip((page - 1) * page_size).take(page_size).filter_map(row).collect();
     Ok(Answer::of(Page { items, page, page_size, pages, matching, total }))
-}
-
-#[cfg(test)]
-mod tests {
-    use std::pin::pin;
-    use std::task::{Context, Poll, Waker};
-
-    use super::*;
-
-    fn paged(query: PageQuery) -> Result<(Vec<usize>, usize, usize), String> {
-        let name = |key: &usize| Some(format!("Queue {key}"));
-        // Every third object was deleted after the keys were listed.
-        let mut future = pin!(page(query, (0..600).collect(), name, |key| (key % 3 != 2).then_some(*key)));
-        let mut context = Context::from_waker(Waker::noop());
-        loop {
-            if let Poll::Ready(answer) = future.as_mut().poll(&mut context) {
-                let told = |problem: Problem| serde_json::to_string(&problem).unwrap();
-                let page = answer.map(|answer| answer.into_body().unwrap());
-                return page.map(|page| (page.items, page.pages, page.matching)).map_err(told);
-            }
-        }
-    }
-
-    #[test]
-    fn pages_are_within_their_bounds() {
-        let query = |page, page_size| PageQuery { page, page_size, name: None };
-        assert_eq!(paged(query(None, None)).unwrap().1, 6);
-        assert_eq!(paged(query(Some(200), Some(3))).unwrap(), (vec![597, 598], 200, 600));
-        let named = PageQuery { name: Some(String::from("QUEUE 59")), ..PageQuery::default() };
-        assert_eq!(paged(named).unwrap(), (vec![591, 592, 594, 595, 597, 598], 1, 11));
-        for (page, size) in [(0, 3), (201, 3), (1, 0), (1, 501), (usize::MAX, 500)] {
-            assert!(paged(query(Some(page), Some(size))).is_err(), "{page} of {size}");
-        }
-    }
 }

@@ -18,7 +18,7 @@ const PAGE_ROWS: usize = 100;
 
 /// The parameters of a list. Rows are ordered by name; no other order is supported.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct ListQuery {
+pub struct ListQuery {
     columns: Columns,
     /// A substring that a row's name must contain.
     name: Option<String>,
@@ -27,7 +27,7 @@ pub(crate) struct ListQuery {
 
 /// The requested fields of a row, each as a path; empty for all fields.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
-pub(crate) struct Columns(Vec<Vec<String>>);
+pub struct Columns(Vec<Vec<String>>);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Page {
@@ -41,7 +41,7 @@ impl ListQuery {
     ///
     /// # Errors
     /// Says which parameter is wrong.
-    pub(crate) fn read(pairs: &[(String, String)]) -> Result<ListQuery, String> {
+    pub fn read(pairs: &[(String, String)]) -> Result<ListQuery, String> {
         let text = |name| pairs.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str());
         let number = |name, max| match text(name).map(str::parse::<usize>) {
             None => Ok(None),
@@ -62,13 +62,13 @@ impl ListQuery {
 
 impl Columns {
     /// Reads field names separated by commas; `a.b` is field `b` of field `a`.
-    pub(crate) fn read(text: &str) -> Columns {
+    pub fn read(text: &str) -> Columns {
         let paths = text.split(',').filter(|path| !path.is_empty());
         Columns(paths.map(|path| path.split('.').map(str::to_owned).collect()).collect())
     }
 
     /// Reduces a row to the requested fields.
-    pub(crate) fn of(&self, row: Value) -> Value {
+    pub fn of(&self, row: Value) -> Value {
         if self.0.is_empty() {
             return row;
         }
@@ -106,7 +106,7 @@ pub(crate) async fn named_like<K>(part: &str, keys: Vec<K>, name: impl Fn(&K) ->
 }
 
 /// Answers with a row per key, made by `row`. Skips a key whose object is gone.
-pub(crate) async fn list<K: Send + 'static>(
+pub async fn list<K: Send + 'static>(
     query: Result<ListQuery, String>,
     mut keys: Vec<K>,
     name: impl Fn(&K) -> Option<String>,
@@ -174,61 +174,5 @@ impl<K> Rows<K> {
             self.is_ended = true;
         }
         Some(text)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn read(pairs: &[(&str, &str)]) -> Result<ListQuery, String> {
-        let pairs: Vec<_> = pairs.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect();
-        ListQuery::read(&pairs)
-    }
-
-    #[test]
-    fn parameters_are_read_or_refused() {
-        for (pairs, is_read) in [
-            (&[][..], true),
-            (&[("page", "1")], true),
-            (&[("page", "0")], false),
-            (&[("page", "x")], false),
-            (&[("page", "1"), ("page_size", "500")], true),
-            (&[("page", "1"), ("page_size", "501")], false),
-            (&[("name", "a"), ("use_regex", "true")], false),
-            (&[("name", ""), ("use_regex", "true")], true),
-            (&[("sort", "name"), ("unknown", "x")], true),
-        ] {
-            assert_eq!(read(pairs).is_ok(), is_read, "{pairs:?}");
-        }
-        assert_eq!(read(&[("page", "2")]).unwrap().page, Some(Page { number: 2, rows: PAGE_ROWS }));
-    }
-
-    #[test]
-    fn columns_are_paths() {
-        let row = json!({"a": 1, "b": {"c": 2, "d": 3}, "e": [4]});
-        for (columns, expected) in [
-            ("", row.clone()),
-            ("a", json!({"a": 1})),
-            ("b.c,a,x", json!({"a": 1, "b": {"c": 2}})),
-            ("b.c,b.d", json!({"b": {"c": 2, "d": 3}})),
-            ("a.b", json!({"a": {}})),
-        ] {
-            assert_eq!(Columns::read(columns).of(row.clone()), expected, "{columns}");
-        }
-    }
-
-    #[test]
-    fn a_list_is_an_array_however_many_rows_it_is_gathered_in() {
-        for count in [0, 1, HTTP_ROWS_AT_ONCE, HTTP_ROWS_AT_ONCE + 1, 3 * HTTP_ROWS_AT_ONCE] {
-            // Every third object is gone since the list was made.
-            let show = |key: &usize| (key % 3 != 2).then(|| json!(key));
-            let keys = (0..count).collect::<Vec<usize>>().into_iter();
-            let show = Box::new(show);
-            let mut rows = Rows { keys, show, is_begun: false, is_ended: false };
-            let text: String = std::iter::from_fn(|| rows.gather()).collect();
-            let found: Vec<usize> = serde_json::from_str(&text).unwrap();
-            assert_eq!(found, (0..count).filter(|key| key % 3 != 2).collect::<Vec<_>>());
-        }
     }
 }

@@ -22,7 +22,7 @@ const REFUSAL_BYTES_MAX: usize = 64 * 1024;
 /// The reason why a request was refused (RFC 9457).
 #[derive(Debug, Clone, Serialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-pub(crate) struct Problem {
+pub struct Problem {
     /// The kind of problem, for programs.
     #[serde(rename = "type")]
     #[cfg_attr(feature = "openapi", schema(example = "urn:imori:problem:not-found"))]
@@ -119,28 +119,4 @@ pub(crate) async fn word_refusals(request: Request, next: Next) -> Response {
     parts.headers.insert(CONTENT_TYPE, HeaderValue::from_static(PROBLEM_TYPE));
     parts.headers.remove(CONTENT_LENGTH);
     Response::from_parts(parts, Body::from(text))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_problem_names_its_kind_status_and_detail() {
-        for (error, status, kind, detail) in [
-            (
-                OperationError::Missing("queue", "a\n".to_owned()),
-                404,
-                "not-found",
-                "there is no queue `a\\n`",
-            ),
-            (OperationError::NotPermitted("no".to_owned()), 403, "forbidden", "no"),
-            (OperationError::Conflict("full".to_owned()), 409, "conflict", "full"),
-            (OperationError::Ended, 503, "service-unavailable", "the broker is stopping"),
-        ] {
-            let problem = Problem::from(error);
-            assert_eq!((problem.status, problem.detail.as_str()), (status, detail));
-            assert_eq!(problem.kind, format!("urn:imori:problem:{kind}"));
-        }
-    }
 }

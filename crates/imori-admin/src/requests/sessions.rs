@@ -32,7 +32,7 @@ const SEC_FETCH_SITE: &str = "sec-fetch-site";
 
 /// Identifies a session: the digest of its secret.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) struct SessionKey([u8; 32]);
+pub struct SessionKey([u8; 32]);
 
 impl fmt::Debug for SessionKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -42,7 +42,7 @@ impl fmt::Debug for SessionKey {
 
 impl SessionKey {
     /// The key of a cookie's value; `None` if that cannot be a secret.
-    fn of(value: &str) -> Option<SessionKey> {
+    pub fn of(value: &str) -> Option<SessionKey> {
         let secret = URL_SAFE_NO_PAD.decode(value).ok()?;
         (secret.len() == SECRET_BYTES).then(|| SessionKey(Sha256::digest(secret).into()))
     }
@@ -50,16 +50,17 @@ impl SessionKey {
 
 /// The cookie of a session that has begun.
 #[derive(Debug)]
-pub(crate) struct SessionCookie {
-    pub(crate) key: SessionKey,
+pub struct SessionCookie {
+    /// The key of the session.
+    pub key: SessionKey,
     /// The value of `Set-Cookie`.
-    pub(crate) header: HeaderValue,
+    pub header: HeaderValue,
 }
 
 impl SessionCookie {
     /// A cookie with a new secret, to be sent back over TLS only if it `is_encrypted` now; `None` if the system has no
     /// random bytes.
-    pub(crate) fn new(is_encrypted: bool) -> Option<SessionCookie> {
+    pub fn new(is_encrypted: bool) -> Option<SessionCookie> {
         let mut secret = [0; SECRET_BYTES];
         getrandom::fill(&mut secret).ok()?;
         let value = URL_SAFE_NO_PAD.encode(secret);
@@ -81,8 +82,13 @@ fn cookie(value: &str, is_encrypted: bool) -> String {
 }
 
 /// Whether a request has the cookie of a session, ended ones included.
-pub(crate) fn has_cookie(headers: &HeaderMap) -> bool {
+pub fn has_cookie(headers: &HeaderMap) -> bool {
     values(headers).next().is_some()
+}
+
+/// The keys of the sessions that a request's cookies name, ended ones included.
+pub fn session_keys(headers: &HeaderMap) -> impl Iterator<Item = SessionKey> {
+    values(headers).filter_map(SessionKey::of)
 }
 
 /// The values of cookies with our name. A page of another port of this host can add cookies, so there may be several.
@@ -93,7 +99,7 @@ fn values(headers: &HeaderMap) -> impl Iterator<Item = &str> {
 }
 
 /// The sessions of the admin listener.
-pub(crate) struct Sessions<T = Standing>(Mutex<HashMap<SessionKey, Session<T>>>);
+pub struct Sessions<T = Standing>(Mutex<HashMap<SessionKey, Session<T>>>);
 
 /// A session.
 struct Session<T> {
@@ -126,7 +132,7 @@ impl<T> Session<T> {
 
 impl<T> Sessions<T> {
     /// Begins a session. If there are too many, of this user or in all, the least recently used one ends.
-    pub(crate) fn begin(&self, key: SessionKey, (user, login): (String, T), is_local: bool, now: Instant) {
+    pub fn begin(&self, key: SessionKey, (user, login): (String, T), is_local: bool, now: Instant) {
         let mut sessions = lock(&self.0);
         sessions.retain(|_, session| !session.is_over(now));
         if sessions.values().filter(|session| session.user == user).count() >= USER_SESSIONS_MAX {
@@ -139,7 +145,7 @@ impl<T> Sessions<T> {
     }
 
     /// Uses a session: returns what `identify` makes of its login. If that is nothing, the session ends.
-    fn using<R>(
+    pub fn using<R>(
         &self,
         key: SessionKey,
         is_local: bool,
@@ -160,13 +166,13 @@ impl<T> Sessions<T> {
     }
 
     /// Ends a session, if it exists.
-    fn end(&self, key: SessionKey) {
+    pub fn end(&self, key: SessionKey) {
         lock(&self.0).remove(&key);
     }
 
     /// Ends the sessions of a request's cookies.
     pub(crate) fn end_all(&self, headers: &HeaderMap) {
-        values(headers).filter_map(SessionKey::of).for_each(|key| self.end(key));
+        session_keys(headers).for_each(|key| self.end(key));
     }
 }
 
@@ -185,7 +191,7 @@ impl Sessions {
             return None;
         }
         let is_local = origin.is_local(broker);
-        let mut keys = values(headers).filter_map(SessionKey::of);
+        let mut keys = session_keys(headers);
         keys.find_map(|key| Some((key, self.renewed(broker, key, is_local)?)))
     }
 
@@ -200,111 +206,4 @@ fn end_oldest<T>(sessions: &mut HashMap<SessionKey, Session<T>>, is_candidate: i
     let candidates = sessions.iter().filter(|(_, session)| is_candidate(session));
     let oldest = candidates.min_by_key(|(_, session)| session.used).map(|(key, _)| *key);
     oldest.map(|key| sessions.remove(&key));
-}
-
-#[cfg(test)]
-mod tests {
-    use std::time::Duration;
-
-    use super::*;
-
-    fn key(number: u16) -> SessionKey {
-        SessionKey(std::array::from_fn(|at| number.to_le_bytes()[at % 2]))
-    }
-
-    fn is_alive(sessions: &Sessions<bool>, key: SessionKey, now: Instant) -> bool {
-        sessions.using(key, true, now, |is_valid| is_valid.then_some(())).is_some()
-    }
-
-    fn begin(sessions: &Sessions<bool>, number: u16, user: &str, now: Instant) {
-        sessions.begin(key(number), (user.to_owned(), true), false, now);
-    }
-
-    #[test]
-    fn a_session_ends_after_its_time_or_unused() {
-        let (sessions, start) = (Sessions::default(), Instant::now());
-        let almost = SESSION_IDLE_MAX - Duration::from_secs(1);
-        begin(&sessions, 1, "adam", start);
-        begin(&sessions, 2, "adam", start);
-        let mut now = start;
-        while now + almost < start + SESSION_LIFE_MAX {
-            now += almost;
-            assert!(is_alive(&sessions, key(1), now));
-        }
-        assert!(!is_alive(&sessions, key(1), start + SESSION_LIFE_MAX), "it is too old");
-        assert!(!is_alive(&sessions, key(2), start + SESSION_IDLE_MAX), "it was not used");
-        assert!(!is_alive(&sessions, key(2), start), "it is gone");
-    }
-
-    #[test]
-    fn a_session_ends_with_its_login_or_by_request() {
-        let (sessions, now) = (Sessions::default(), Instant::now());
-        sessions.begin(key(1), (String::from("adam"), false), false, now);
-        begin(&sessions, 2, "adam", now);
-        assert!(!is_alive(&sessions, key(1), now));
-        assert!(is_alive(&sessions, key(2), now));
-        sessions.end(key(2));
-        assert!(!is_alive(&sessions, key(2), now) && !is_alive(&sessions, key(3), now));
-    }
-
-    #[test]
-    fn a_session_of_this_machine_is_valid_here_only() {
-        let (sessions, now) = (Sessions::default(), Instant::now());
-        sessions.begin(key(1), (String::from("operator"), true), true, now);
-        let identify = |_: &bool| Some(());
-        assert_eq!(sessions.using(key(1), false, now, identify), None);
-        assert_eq!(sessions.using(key(1), true, now, identify), Some(()));
-    }
-
-    #[test]
-    fn the_least_recently_used_session_gives_way() {
-        let (sessions, start) = (Sessions::default(), Instant::now());
-        let at = |millis: usize| start + Duration::from_millis(millis as u64);
-        for number in 0..SESSIONS_MAX {
-            begin(&sessions, number as u16, &format!("user {number}"), at(number));
-        }
-        assert!(is_alive(&sessions, key(0), at(SESSIONS_MAX)));
-        begin(&sessions, 5000, "adam", at(SESSIONS_MAX));
-        assert!(
-            is_alive(&sessions, key(0), at(SESSIONS_MAX)) && is_alive(&sessions, key(2), at(SESSIONS_MAX))
-        );
-        assert!(!is_alive(&sessions, key(1), at(SESSIONS_MAX)));
-        for number in 0..USER_SESSIONS_MAX {
-            begin(&sessions, 6000 + number as u16, "eve", at(SESSIONS_MAX + 1));
-        }
-        let others = lock(&sessions.0).values().filter(|session| session.user != "eve").count();
-        begin(&sessions, 7000, "eve", at(SESSIONS_MAX + 2));
-        let remaining = lock(&sessions.0).values().filter(|session| session.user != "eve").count();
-        assert_eq!(others, remaining, "a user's sessions displace that user's own");
-    }
-
-    #[test]
-    fn cookies_are_read_or_ignored() {
-        let made = SessionCookie::new(false).unwrap();
-        let text = made.header.to_str().unwrap().to_owned();
-        assert!(text.ends_with("; HttpOnly; SameSite=Strict; Path=/"), "{text}");
-        assert!(SessionCookie::new(true).unwrap().header.to_str().unwrap().ends_with("; Secure"));
-        let pair = text.split(';').next().unwrap();
-        let value = pair.split_once('=').unwrap().1;
-        for (lines, keys, is_cookie) in [
-            (vec![pair.to_owned()], 1, true),
-            (vec![format!("a=b; {pair}; c")], 1, true),
-            (vec![format!("{NAME}=garbage; {pair}")], 1, true),
-            (vec![String::from("a=b"), pair.to_owned()], 1, true),
-            (vec![format!("{NAME}=\"{value}\"")], 1, true),
-            (vec![format!("{NAME}={value}x")], 0, true),
-            (vec![format!("{NAME}=")], 0, true),
-            (vec![format!("x{NAME}={value}")], 0, false),
-            (vec![String::from(NAME)], 0, false),
-            (vec![], 0, false),
-        ] {
-            let mut headers = HeaderMap::new();
-            for line in &lines {
-                headers.append(COOKIE, HeaderValue::from_str(line).unwrap());
-            }
-            let found: Vec<_> = values(&headers).filter_map(SessionKey::of).collect();
-            assert_eq!((found.len(), has_cookie(&headers)), (keys, is_cookie), "{lines:?}");
-            assert!(found.iter().all(|key| *key == made.key));
-        }
-    }
 }

@@ -13,7 +13,7 @@
 mod routes;
 #[cfg(feature = "openapi")]
 pub(crate) mod document;
-mod events;
+pub(crate) mod events;
 mod overview;
 mod observation;
 mod config;

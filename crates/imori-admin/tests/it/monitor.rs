@@ -30,7 +30,7 @@ impl Running {
         config.listeners.admin = Vec::new();
         config.broker.host_names = vec!["mq.example".parse().unwrap()];
         Running {
-            server: Some(Server::start_with(&config, |broker| crate::services(broker, None)).unwrap()),
+            server: Some(Server::start_with(&config, |broker| imori_admin::services(broker, None)).unwrap()),
             _data: data,
         }
     }
