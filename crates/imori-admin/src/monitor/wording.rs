@@ -1,13 +1,18 @@
 //! Times formatted as in nats-server.
 
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use imori_core::time::Time;
+use jiff::Timestamp;
 
 /// An RFC 3339 timestamp in UTC.
 pub fn timestamp(time: Time) -> String {
     let since_epoch = time.since(Time::default());
-    humantime::format_rfc3339_nanos(SystemTime::UNIX_EPOCH + since_epoch).to_string()
+    // Years above 9999 have no timestamp.
+    let timestamp = i64::try_from(since_epoch.as_secs())
+        .ok()
+        .and_then(|seconds| Timestamp::new(seconds, since_epoch.subsec_nanos().cast_signed()).ok());
+    format!("{:.9}", timestamp.unwrap_or(Timestamp::MAX))
 }
 
 /// A duration in years of 365 days, days, hours, minutes and seconds, starting with the largest non-zero unit.

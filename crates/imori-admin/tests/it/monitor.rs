@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use imori_server::Server;
 use imori_server::config::{Config, ProtocolName, Service};
+use jiff::Timestamp;
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -215,7 +216,9 @@ fn check(object: &Value, fields: &[(&str, Kind)]) {
         let value = object.get(name).unwrap_or_else(|| panic!("`{name}` is missing in {object}"));
         let is_right = match kind {
             Text => value.is_string(),
-            When => value.as_str().is_some_and(|text| humantime::parse_rfc3339(text).is_ok()),
+            When => {
+                value.as_str().is_some_and(|text| text.ends_with('Z') && text.parse::<Timestamp>().is_ok())
+            }
             Span => value.as_str().is_some_and(|text| {
                 text.ends_with('s')
                     && text.chars().all(|char| char.is_ascii_digit() || "ydhms".contains(char))

@@ -83,6 +83,8 @@ fn durations_are_worded_from_the_largest_unit_on() {
 fn times_are_in_utc_with_nanoseconds() {
     let time = Time::default().after(Duration::new(1_700_000_000, 5_000));
     assert_eq!(timestamp(time), "2023-11-14T22:13:20.000005000Z");
+    assert_eq!(timestamp(Time::default()), "1970-01-01T00:00:00.000000000Z");
+    assert_eq!(timestamp(Time(u64::MAX)), "9999-12-30T22:00:00.999999999Z");
 }
 
 #[test]
