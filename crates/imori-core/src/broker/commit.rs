@@ -193,7 +193,7 @@ fn publish_live<W: World>(world: &W, actor: &Actor<'_>, publish: &Publish<'_>, r
     let address = AddressView::new(&route.address);
     let batch = Batch::new(actor.vhost, &address, slice::from_ref(&publish.publication));
     let mut shared = SharedHeaders::for_receivers(live_receivers(route));
-    send_live(world, route, &batch, &mut shared, &mut Reports::Sum(report));
+    send_live(world, route, batch, &mut shared, &mut Reports::Sum(report));
     if route.is_empty() {
         world.count(Counter::Unroutable);
     }

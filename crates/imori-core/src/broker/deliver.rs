@@ -18,7 +18,7 @@ pub(super) fn change_and_deliver<W: World, R>(
     let now = world.now();
     let allowance = world.room().allow();
     let mut effects = Effects::allowed(&allowance);
-    let (result, vhost, follow_ups, outgoing) = world.with_queue(id, |queue| {
+    let (result, vhost, follow_ups) = world.with_queue(id, |queue| {
         let result = change(queue, &mut effects);
         let mut offer = |reader, delivery: &Delivery<'_>| {
             offer(world, id, reader, delivery, &mut SharedHeaders::for_receivers(1))
@@ -29,17 +29,19 @@ pub(super) fn change_and_deliver<W: World, R>(
             world.with_outbound(reader.connection, end).unwrap_or(true)
         });
         let follow_ups = FollowUps::of(world, (id, queue), &mut effects, now);
-        (result, queue.vhost(), follow_ups, queue.take_outgoing())
+        // Only a stream has outgoing messages, and a stream always has follow-ups.
+        (result, queue.vhost(), follow_ups.map(|follow_ups| (follow_ups, queue.take_outgoing())))
     })?;
-    if let Some(follow_ups) = follow_ups {
+    let outgoing = follow_ups.map(|(follow_ups, outgoing)| {
         follow_ups.run(world, id);
-    }
+        outgoing
+    });
     let mut dead = Vec::new();
     record_effects(world, &mut effects, &mut dead);
     if !dead.is_empty() {
         publish_dead_letters(world, vhost, dead);
     }
-    if !outgoing.is_empty() {
+    if let Some(outgoing) = outgoing.filter(|outgoing| !outgoing.is_empty()) {
         publish_outgoing(world, vhost, outgoing);
     }
     Some(result)

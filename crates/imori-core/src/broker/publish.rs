@@ -116,9 +116,9 @@ fn publish_to<W: World>(
     check_kept(publication.view().properties, &found.route.queues, subject)?;
     let mut shared = SharedHeaders::for_receivers(live_receivers(&found.route));
     let address = found.address(subject);
-    let mut batch = Batch::new(actor.vhost, &address, slice::from_ref(publication));
+    let batch = Batch::new(actor.vhost, &address, slice::from_ref(publication));
     let mut report = PublishReport::default();
-    send(world, &found.route, &mut batch, &mut shared, &mut Reports::Sum(&mut report))?;
+    send(world, &found.route, batch, &mut shared, &mut Reports::Sum(&mut report))?;
     world.published(actor, 1, publication.view().bytes());
     Ok(report)
 }
@@ -257,8 +257,8 @@ fn publish_run<W: World>(
     }
     check_kept(properties, &route.queues, subject)?;
     let address = AddressView::new(&route.address);
-    let mut batch = Batch::new(actor.vhost, &address, run);
-    send(world, route, &mut batch, &mut repetition.shared, reports)?;
+    let batch = Batch::new(actor.vhost, &address, run);
+    send(world, route, batch, &mut repetition.shared, reports)?;
     world.published(actor, run.len(), run.len() * first.view().bytes());
     Ok(())
 }

@@ -171,7 +171,7 @@ impl Relocation<'_> {
         };
         let mut shared = SharedHeaders::for_receivers(live_receivers(self.route));
         let mut report = PublishReport::default();
-        send_live(world, self.route, &batch, &mut shared, &mut Reports::Sum(&mut report));
+        send_live(world, self.route, batch, &mut shared, &mut Reports::Sum(&mut report));
         for id in self.route.queues.iter().chain([&self.source]) {
             change_and_deliver(world, *id, |_, _| ());
         }

@@ -93,7 +93,7 @@ fn send_to_streams<W: World>(
     }
     let mut report = PublishReport::default();
     let shared = &mut SharedHeaders::for_receivers(1);
-    enqueue(world, &streams, batch, shared, &mut Reports::Sum(&mut report), dead);
+    enqueue(world, &streams, *batch, shared, &mut Reports::Sum(&mut report), dead);
     Some(Route { queues, durability: OnceLock::new(), ..route.clone() })
 }
 
@@ -102,8 +102,8 @@ fn send_recorded<W: World>(world: &W, route: &Route, batch: &Batch<'_>, dead: &m
     let mut shared = SharedHeaders::for_receivers(live_receivers(route));
     let mut report = PublishReport::default();
     let mut reports = Reports::Sum(&mut report);
-    enqueue(world, &route.queues, batch, &mut shared, &mut reports, dead);
-    send_live(world, route, batch, &mut shared, &mut reports);
+    enqueue(world, &route.queues, *batch, &mut shared, &mut reports, dead);
+    send_live(world, route, *batch, &mut shared, &mut reports);
     if report.receivers == 0 {
         world.count(Counter::DeadLetterDropped);
     }

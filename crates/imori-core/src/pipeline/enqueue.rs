@@ -19,7 +19,7 @@ use crate::world::World;
 pub(crate) fn enqueue<W: World>(
     world: &W,
     queues: &[QueueId],
-    batch: &Batch<'_>,
+    batch: Batch<'_>,
     shared: &mut SharedHeaders,
     reports: &mut Reports<'_>,
     dead: &mut Vec<DeadLetter>,
@@ -35,7 +35,7 @@ pub(crate) fn enqueue<W: World>(
 fn enqueue_in_each<W: World>(
     world: &W,
     queues: &[QueueId],
-    batch: &Batch<'_>,
+    batch: Batch<'_>,
     shared: &mut SharedHeaders,
     reports: &mut Reports<'_>,
     dead: &mut Vec<DeadLetter>,
@@ -51,7 +51,7 @@ fn enqueue_in_each<W: World>(
                 let mut reports = reports.one(index);
                 queues
                     .iter()
-                    .for_each(|queue| enqueue_in_one(world, *queue, &batch, shared, &mut reports, dead));
+                    .for_each(|queue| enqueue_in_one(world, *queue, batch, shared, &mut reports, dead));
             }
         }
     }
@@ -78,7 +78,7 @@ fn are_read_apart<W: World>(world: &W, queues: &[QueueId]) -> bool {
 fn enqueue_in_one<W: World>(
     world: &W,
     id: QueueId,
-    batch: &Batch<'_>,
+    batch: Batch<'_>,
     shared: &mut SharedHeaders,
     reports: &mut Reports<'_>,
     dead: &mut Vec<DeadLetter>,
@@ -91,12 +91,12 @@ fn enqueue_in_one<W: World>(
 pub(crate) fn enqueue_in<W: World>(
     world: &W,
     id: QueueId,
-    batch: &Batch<'_>,
+    batch: Batch<'_>,
     shared: &mut SharedHeaders,
     reports: &mut Reports<'_>,
     dead: &mut Vec<DeadLetter>,
 ) {
-    let Batch { address, deaths, first, .. } = *batch;
+    let Batch { address, messages, deaths, first, .. } = batch;
     let now = world.now();
     let mut effects = Effects::allowed(&world.room().allow_arrival());
     let follow_ups = world.with_queue(id, |queue| {
@@ -104,7 +104,7 @@ pub(crate) fn enqueue_in<W: World>(
         if deaths.is_some_and(|deaths| deaths.is_cycle(queue.name())) {
             return None;
         }
-        for (index, publication) in batch.messages.iter().enumerate() {
+        for (index, publication) in messages.iter().enumerate() {
             let lsn = match queue.is_stream() {
                 true => record_in_stream(world, queue, publication, (address, deaths), now),
                 false => first.plus(index),

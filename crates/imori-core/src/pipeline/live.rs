@@ -81,7 +81,7 @@ pub(crate) fn live_receivers(route: &Route) -> usize {
 pub(crate) fn send_live<W: World>(
     world: &W,
     route: &Route,
-    batch: &Batch<'_>,
+    batch: Batch<'_>,
     shared: &mut SharedHeaders,
     reports: &mut Reports<'_>,
 ) {
@@ -94,7 +94,7 @@ pub(crate) fn send_live<W: World>(
 fn send_to_live<W: World>(
     world: &W,
     route: &Route,
-    batch: &Batch<'_>,
+    batch: Batch<'_>,
     shared: &mut SharedHeaders,
     reports: &mut Reports<'_>,
 ) {
@@ -103,8 +103,8 @@ fn send_to_live<W: World>(
         return;
     }
     match batch.messages {
-        [_] => send_message(world, route, batch, shared, reports),
-        _ => send_run(world, route, batch, shared, reports),
+        [_] => send_message(world, route, &batch, shared, reports),
+        _ => send_run(world, route, &batch, shared, reports),
     }
 }
 

@@ -19,20 +19,25 @@ use crate::route::Route;
 use crate::time::Time;
 use crate::world::{Counter, Latency, World};
 
-/// Records the messages of a batch as planned, and notes their confirms and the first record.
+/// Records the messages of a batch as planned, and notes their confirms. Returns the first record.
 #[inline]
-pub(crate) fn record<W: World>(world: &W, plan: &Plan<'_>, batch: &mut Batch<'_>, reports: &mut Reports<'_>) {
-    let Some(durability) = &plan.durability else { return };
+pub(crate) fn record<W: World>(
+    world: &W,
+    plan: &Plan<'_>,
+    batch: &Batch<'_>,
+    reports: &mut Reports<'_>,
+) -> Lsn {
+    let Some(durability) = &plan.durability else { return Lsn::NONE };
     let now = world.now();
     let encode = |message| message_record(message, batch.address, None, &durability.queues, now);
     let appended = world.append(batch.messages.iter().map(encode).collect());
-    batch.first = appended.first;
     for index in 0..batch.messages.len() {
         let is_last = index + 1 == batch.messages.len();
         let lsn = if is_last { appended.through } else { appended.first.plus(index) };
         let confirm = Confirm::of(durability.wait, lsn).promising(durability.level);
         reports.confirm(index, confirm);
     }
+    appended.first
 }
 
 /// Records in one group that a dead letter leaves its queue and enters those of its route; returns

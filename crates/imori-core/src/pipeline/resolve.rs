@@ -7,7 +7,8 @@ use crate::authorize::{Action, Actor, Object, authorize, is_always_allowed};
 use crate::error::BrokerError;
 use crate::id::{QueueId, Reader, VhostId};
 use crate::message::{
-    AddressView, DEFAULT_EXCHANGE, HeaderReaders, MessageView, Properties, Value, meant_address,
+    AddressView, DEFAULT_EXCHANGE, HeaderReaders, MessageView, Properties, TOPIC_EXCHANGE, Value,
+    meant_address,
 };
 use crate::name::Name;
 use crate::outbound::{INBOX_PREFIX, Outbound};
@@ -193,11 +194,11 @@ pub(crate) fn check_kept(
 }
 
 /// Finds the receivers of an address. The route may belong to another address with the same
-/// targets.
+/// targets. Inlined whatever its callers are, because every message of a client passes here.
 ///
 /// # Errors
 /// [`BrokerError::Route`].
-#[inline]
+#[inline(always)]
 pub(crate) fn resolve<W: World>(
     world: &W,
     vhost: VhostId,
@@ -210,6 +211,20 @@ pub(crate) fn resolve<W: World>(
         let Way { route, is_own } = router.way(table, vhost, exchange, subject, &headers)?;
         Ok(Resolved { route: Arc::clone(route), is_own })
     })
+}
+
+/// Finds the receivers of a message of the broker's own, which goes to the topic exchange.
+///
+/// # Errors
+/// [`BrokerError::Route`].
+#[inline(never)]
+pub(crate) fn resolve_topic<W: World>(
+    world: &W,
+    vhost: VhostId,
+    subject: &[u8],
+    view: &MessageView<'_>,
+) -> Result<Resolved, BrokerError> {
+    resolve(world, vhost, TOPIC_EXCHANGE, subject, view)
 }
 
 /// Finds the route of exactly this address, for callers that store it.

@@ -7,7 +7,7 @@ use super::live::{live_receivers, send_live};
 use super::offer::offer;
 use super::own::publish_own;
 use super::report::{PublishReport, Reports};
-use super::resolve::{resolve, resolve_own};
+use super::resolve::{resolve_own, resolve_topic};
 use crate::delivery::Delivery;
 use crate::entries::Entry;
 use crate::id::{QueueId, VhostId};
@@ -23,12 +23,12 @@ use crate::world::World;
 
 /// Sends a message of the broker's own to the live readers of a subject; returns how many took it.
 pub fn answer<W: World>(world: &W, vhost: VhostId, subject: &[u8], publication: &Publication<'_>) -> usize {
-    let Ok(found) = resolve(world, vhost, TOPIC_EXCHANGE, subject, publication.viewed()) else { return 0 };
+    let Ok(found) = resolve_topic(world, vhost, subject, publication.viewed()) else { return 0 };
     let address = found.address(subject);
     let batch = Batch::new(vhost, &address, slice::from_ref(publication));
     let mut report = PublishReport::default();
     let mut shared = SharedHeaders::for_receivers(live_receivers(&found.route));
-    send_live(world, &found.route, &batch, &mut shared, &mut Reports::Sum(&mut report));
+    send_live(world, &found.route, batch, &mut shared, &mut Reports::Sum(&mut report));
     report.receivers
 }
 
@@ -164,7 +164,7 @@ impl<W: World> Readers<'_, W> {
         let batch = Batch::new(self.vhost, &address, slice::from_ref(&publication));
         let mut report = PublishReport::default();
         let reports = &mut Reports::Sum(&mut report);
-        send_live(self.world, route, &batch, &mut SharedHeaders::for_receivers(1), reports);
+        send_live(self.world, route, batch, &mut SharedHeaders::for_receivers(1), reports);
         report
     }
 }
