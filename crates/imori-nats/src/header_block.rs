@@ -30,6 +30,9 @@ pub const FORMS: u8 = 2;
 /// NATS's origins in a broker without other protocols.
 pub const SOLE_ORIGINS: Origins = Origins::new(1, FORMS);
 
+/// The begin of the names of all headers that streams read.
+const STREAM_PREFIX: &[u8] = b"Nats-";
+
 /// The text properties and their NATS header names.
 pub(crate) const TEXT_PROPERTIES: [(Property, &str); 7] = [
     (Property::ContentType, "content-type"),
@@ -41,26 +44,34 @@ pub(crate) const TEXT_PROPERTIES: [(Property, &str); 7] = [
     (Property::AppId, "app-id"),
 ];
 
-/// Extracts the properties and the header text of a message from `user`. `scratch` holds the text
-/// if it is not contiguous in the input. As in the other protocols, the first of repeated headers
-/// counts.
+/// The headers of a message, as the broker keeps them.
+pub(crate) struct ReadHeaders<'t> {
+    pub(crate) properties: Properties,
+    pub(crate) text: &'t [u8],
+    /// Some header is one that streams may read.
+    pub(crate) is_for_streams: bool,
+}
+
+/// Reads the headers of a message from `user`. `scratch` holds the text if it is not contiguous in the input. As in the
+/// other protocols, the first of repeated headers counts.
 #[inline]
 pub(crate) fn read<'t>(
     publish: &Publish<'t>,
     origins: Origins,
     user: &[u8],
     scratch: &'t mut Vec<u8>,
-) -> (Properties, &'t [u8]) {
+) -> ReadHeaders<'t> {
     let reply = publish.reply.unwrap_or_default();
     let Some(block) = publish.headers.filter(|block| !block.is_empty()) else {
         let mut properties = Properties::new(origins.origin(PLAIN));
         set(&mut properties, Property::ReplyTo, 0, reply);
-        return (properties, reply);
+        return ReadHeaders { properties, text: reply, is_for_streams: false };
     };
     let mut properties = Properties::new(origins.origin(HEADERS));
     set(&mut properties, Property::ReplyTo, 0, reply);
-    let (mut seen, mut sequence) = (0_u32, None);
+    let (mut seen, mut sequence, mut is_for_streams) = (0_u32, None, false);
     for (name, value) in Headers::new(block) {
+        is_for_streams |= name.starts_with(STREAM_PREFIX);
         let at = reply.len() + (value.as_ptr().addr() - block.as_ptr().addr());
         match field(name) {
             // SECURITY AUTH-08: a client may name only its own user.
@@ -89,12 +100,12 @@ pub(crate) fn read<'t>(
         properties.end_group();
     }
     if reply.is_empty() {
-        return (properties, block);
+        return ReadHeaders { properties, text: block, is_for_streams };
     }
     scratch.clear();
     scratch.extend_from_slice(reply);
     scratch.extend_from_slice(block);
-    (properties, scratch)
+    ReadHeaders { properties, text: scratch, is_for_streams }
 }
 
 /// Returns the header block of a message from a NATS client.
@@ -238,7 +249,7 @@ mod tests {
         for reply in [None, Some(&b"_INBOX.1"[..])] {
             let publish = Publish { subject: b"s", reply, headers: Some(block), payload: b"" };
             let mut scratch = Vec::new();
-            let (properties, text) = read(&publish, SOLE_ORIGINS, b"me", &mut scratch);
+            let ReadHeaders { properties, text, .. } = read(&publish, SOLE_ORIGINS, b"me", &mut scratch);
             let message = MessageView { properties: &properties, text, body: b"" };
             for (property, expected) in [
                 (Property::ReplyTo, reply),
@@ -277,7 +288,7 @@ mod tests {
             let publish =
                 Publish { subject: b"s", reply: None, headers: Some(block.as_bytes()), payload: b"" };
             let mut scratch = Vec::new();
-            let (properties, text) = read(&publish, SOLE_ORIGINS, b"me", &mut scratch);
+            let ReadHeaders { properties, text, .. } = read(&publish, SOLE_ORIGINS, b"me", &mut scratch);
             assert_eq!(properties.has(Property::GroupEnd), expected, "{headers}");
             let mut count = 0;
             header_reader(properties.origin).visit_headers(text, &mut |_, _| count += 1);
@@ -291,7 +302,7 @@ mod tests {
             let publish =
                 Publish { subject: b"s", reply: None, headers: Some(block.as_bytes()), payload: b"" };
             let mut scratch = Vec::new();
-            let (properties, text) = read(&publish, SOLE_ORIGINS, b"me", &mut scratch);
+            let ReadHeaders { properties, text, .. } = read(&publish, SOLE_ORIGINS, b"me", &mut scratch);
             assert_eq!(properties, Properties::new(SOLE_ORIGINS.origin(HEADERS)));
             assert_eq!(text, block.as_bytes());
         }
@@ -305,7 +316,7 @@ mod tests {
             let publish =
                 Publish { subject: b"s", reply: Some(reply.as_bytes()), headers: None, payload: b"" };
             let mut scratch = Vec::new();
-            let (properties, text) = read(&publish, SOLE_ORIGINS, b"me", &mut scratch);
+            let ReadHeaders { properties, text, .. } = read(&publish, SOLE_ORIGINS, b"me", &mut scratch);
             let message = MessageView { properties: &properties, text, body: b"" };
             let found = header_reader(properties.origin).reply_address(&message).unwrap();
             assert_eq!((&*found.0, &*found.1), (exchange.as_bytes(), key.as_bytes()), "{reply}");

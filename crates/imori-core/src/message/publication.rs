@@ -23,6 +23,7 @@ pub struct Publication<'a> {
     not_to: Option<ConnectionId>,
     publisher: Option<&'a [u8]>,
     asks: Option<&'a StreamPublish<'a>>,
+    answer_to: Option<&'a [u8]>,
     stored: OnceCell<Arc<Message>>,
 }
 
@@ -36,6 +37,7 @@ impl<'a> Publication<'a> {
             not_to: None,
             publisher: None,
             asks: None,
+            answer_to: None,
             stored: OnceCell::new(),
         }
     }
@@ -53,6 +55,7 @@ impl<'a> Publication<'a> {
             not_to: None,
             publisher: None,
             asks: None,
+            answer_to: None,
             stored: OnceCell::from(Arc::clone(message)),
         }
     }
@@ -70,6 +73,17 @@ impl<'a> Publication<'a> {
     /// Asks something of the streams that get the message.
     pub fn asking(self, asks: &'a StreamPublish<'a>) -> Publication<'a> {
         Publication { asks: Some(asks), ..self }
+    }
+
+    /// Has the streams that get the message answer to this subject, once it is at their level of safety.
+    #[must_use]
+    pub fn answered_to(self, subject: Option<&'a [u8]>) -> Publication<'a> {
+        Publication { answer_to: subject, ..self }
+    }
+
+    /// The subject to which streams answer.
+    pub(crate) fn answer_to(&self) -> Option<&'a [u8]> {
+        self.answer_to
     }
 
     /// What the publisher asks of the streams that get the message.

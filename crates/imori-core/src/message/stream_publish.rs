@@ -71,8 +71,6 @@ pub enum Receipt<'a> {
 /// What a publisher asks of a stream. The default asks for nothing.
 #[derive(Debug, Default, Clone, Copy)]
 pub struct StreamPublish<'a> {
-    /// The subject to which the stream answers once it has the message at its level of safety.
-    pub answer_to: Option<&'a [u8]>,
     /// The name of the stream.
     pub stream: Option<&'a [u8]>,
     /// The sequence number of the stream's last message.

@@ -45,7 +45,9 @@ pub(super) fn append_apart<W: World>(
     let (value, body) = count(world, queue, subject, increment)?;
     let asks = StreamPublish { receipt: Receipt::Count(&value), ..*asked };
     let view = publication.view();
-    let counted = Publication::new(view.properties, view.text, &body).asking(&asks);
+    let counted = Publication::new(view.properties, view.text, &body)
+        .asking(&asks)
+        .answered_to(publication.answer_to());
     let lsn = append_alone(world, queue, &counted, subject, now, effects);
     note_count(queue, subject, &value);
     Ok(confirm_of(queue, lsn))
@@ -93,7 +95,7 @@ fn stage<W: World>(
     now: Time,
     effects: &mut Effects,
 ) -> Result<Confirm, StreamRefusal> {
-    let answer_to = publication.asks().and_then(|asked| asked.answer_to);
+    let answer_to = publication.answer_to();
     let message = publication.stored(&queue.gauge);
     let Some(stream) = &mut queue.stream else { return Err(StreamRefusal::BatchDenied) };
     if stream.settings.is_sealed || stream.is_restoring {
@@ -163,14 +165,17 @@ fn commit<W: World>(
         forms.with_asks(&view, now, &mut |asked| {
             let answer_to = answer_to.filter(|_| at == last);
             let receipt = Receipt::Batch(id, messages.len() as u64);
-            let asks = StreamPublish { answer_to, receipt, through: Some(through), batch: None, ..*asked };
+            let asks = StreamPublish { receipt, through: Some(through), batch: None, ..*asked };
             match body {
                 None => {
-                    let publication = Publication::of_stored(&staged.message).asking(&asks);
+                    let publication =
+                        Publication::of_stored(&staged.message).asking(&asks).answered_to(answer_to);
                     append_recorded(queue, &publication, &arrival, effects);
                 }
                 Some(body) => {
-                    let publication = Publication::new(view.properties, view.text, body).asking(&asks);
+                    let publication = Publication::new(view.properties, view.text, body)
+                        .asking(&asks)
+                        .answered_to(answer_to);
                     append_recorded(queue, &publication, &arrival, effects);
                     if let Some(value) = forms.count(body) {
                         note_count(queue, subject, &value);

@@ -140,10 +140,8 @@ fn answer_duplicates(
     plan: &LockedPlan,
     publication: &Publication<'_>,
 ) {
-    let (Some(to), Some(id)) = (
-        publication.asks().and_then(|asked| asked.answer_to),
-        publication.view().property(Property::MessageId),
-    ) else {
+    let (Some(to), Some(id)) = (publication.answer_to(), publication.view().property(Property::MessageId))
+    else {
         return;
     };
     for queue in route.iter().filter(|queue| !plan.takers.contains(queue)) {

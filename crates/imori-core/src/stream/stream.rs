@@ -223,16 +223,17 @@ impl Stream {
         next + self.reserved - 1
     }
 
-    /// Notes that a message is in the stream; `confirm` tells when it is at the stream's level.
-    pub(crate) fn note(&mut self, sequence: u64, confirm: Confirm, asked: Option<&StreamPublish<'_>>) {
+    /// Notes that a message is in the stream; `confirm` tells when it is at the stream's level, and the publisher is
+    /// told the receipt.
+    pub(crate) fn note(&mut self, sequence: u64, confirm: Confirm, answer: Option<(&[u8], Receipt<'_>)>) {
         self.reserved = self.reserved.saturating_sub(1);
-        let answer = asked.filter(|_| !self.settings.is_silent).and_then(|asked| {
-            let what = match asked.receipt {
+        let answer = answer.filter(|_| !self.settings.is_silent).map(|(to, receipt)| {
+            let what = match receipt {
                 Receipt::Plain => Answered::Published(sequence),
                 Receipt::Count(value) => Answered::Counted(sequence, Box::from(value)),
                 Receipt::Batch(id, count) => Answered::Committed(sequence, Box::from(id), count),
             };
-            Some(Answer { to: Name::new(asked.answer_to?), what })
+            Answer { to: Name::new(to), what }
         });
         self.unreached.push_back(Unreached { sequence, confirm, answer });
     }

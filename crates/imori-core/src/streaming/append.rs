@@ -53,7 +53,8 @@ impl Queue {
         self.note_republished(&entry, arrival.now);
         self.index(&entry, asked.map(|asked| asked.role).unwrap_or_default());
         if let Some(stream) = &mut self.stream {
-            stream.note(sequence, confirm, asked);
+            let receipt = asked.map(|asked| asked.receipt).unwrap_or_default();
+            stream.note(sequence, confirm, publication.answer_to().map(|to| (to, receipt)));
             stream.reach(Progress::default());
             for consumer in stream.consumers.values_mut() {
                 if consumer.settings.filter.takes(subject) {
@@ -119,8 +120,7 @@ impl Queue {
 
     /// Answers the publisher of a message that the stream refuses.
     pub(crate) fn refuse_in_stream(&mut self, publication: &Publication<'_>, refusal: StreamRefusal) {
-        let to = publication.asks().and_then(|asked| asked.answer_to);
-        if let (Some(stream), Some(to)) = (&mut self.stream, to) {
+        if let (Some(stream), Some(to)) = (&mut self.stream, publication.answer_to()) {
             stream.answers.push(Answer { to: Name::new(to), what: Answered::Refused(refusal) });
         }
     }

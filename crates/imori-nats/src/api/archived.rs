@@ -12,7 +12,7 @@ use super::forms::NatsStreams;
 use super::info::{Details, stream_info};
 use crate::archive::{ArchiveWriter, MessageEntry};
 use crate::codec::operation::Publish;
-use crate::header_block::read;
+use crate::header_block::{ReadHeaders, read};
 use crate::jetstream::answers::{StreamCreated, encode, encode_error};
 use crate::jetstream::error::ApiError;
 use crate::jetstream::request::{ApiRequest, StreamVerb};
@@ -58,7 +58,7 @@ impl ArchiveForms {
             payload: &body,
         };
         let mut scratch = Vec::new();
-        let (properties, text) = read(&publish, self.origins, b"", &mut scratch);
+        let ReadHeaders { properties, text, .. } = read(&publish, self.origins, b"", &mut scratch);
         let text = text.into();
         ArchivedMessage {
             sequence,

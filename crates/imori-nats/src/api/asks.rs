@@ -1,9 +1,17 @@
-//! What the headers of a message ask of streams.
+//! What the headers of a message ask of streams, and the answer to a publish that no stream could read.
 
-use imori_core::message::{BatchEnd, BatchPublish, MessageRole, Rollup, SchedulePublish, StreamPublish};
+use imori_core::broker;
+use imori_core::message::{
+    BatchEnd, BatchPublish, MessageRole, Properties, Publication, Rollup, SchedulePublish, StreamPublish,
+};
 use imori_core::time::Time;
+use imori_core::world::World;
 
 use super::settings::{since, time};
+use crate::client::Client;
+use crate::codec::operation::Publish;
+use crate::header_block::PLAIN;
+use crate::jetstream::answers::PubAck;
 use crate::jetstream::batch::Commit;
 use crate::jetstream::error::ApiError;
 use crate::jetstream::publish_headers::{self, PublishHeaders, ScheduledPublish, Ttl};
@@ -12,7 +20,8 @@ use crate::jetstream::publish_headers::{self, PublishHeaders, ScheduledPublish, 
 ///
 /// # Errors
 /// A header has a value that means nothing.
-pub(super) fn asks_of(block: &[u8], now: Time) -> Result<StreamPublish<'_>, ApiError> {
+#[inline(never)]
+pub(crate) fn asks_of(block: &[u8], now: Time) -> Result<StreamPublish<'_>, ApiError> {
     let headers = PublishHeaders::parse(block)?;
     let schedule = headers.schedule.as_ref();
     let rollup = headers.rollup.map(|rollup| match rollup {
@@ -20,7 +29,6 @@ pub(super) fn asks_of(block: &[u8], now: Time) -> Result<StreamPublish<'_>, ApiE
         publish_headers::Rollup::All => Rollup::All,
     });
     Ok(StreamPublish {
-        answer_to: None,
         stream: headers.expected_stream,
         last_sequence: headers.expected_last_sequence,
         last_id: headers.expected_last_message_id,
@@ -52,6 +60,14 @@ pub(super) fn asks_of(block: &[u8], now: Time) -> Result<StreamPublish<'_>, ApiE
         }),
         ..StreamPublish::default()
     })
+}
+
+/// Tells a publisher why no stream takes its message.
+pub(crate) fn answer_refused<W: World>(client: &Client, world: &W, publish: &Publish<'_>, error: &ApiError) {
+    let Some(reply) = publish.reply else { return };
+    let properties = Properties::new(client.settings.origins.origin(PLAIN));
+    let body = PubAck::encode_error("", error);
+    broker::answer(world, client.vhost, reply, &Publication::new(&properties, b"", &body));
 }
 
 /// When a schedule publishes after `last`.

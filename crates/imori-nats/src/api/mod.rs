@@ -13,7 +13,6 @@ mod acks;
 mod call;
 mod archived;
 mod info;
-mod publish;
 mod forms;
 mod asks;
 mod advisories;
@@ -21,8 +20,8 @@ mod settings;
 
 pub use advisories::{AuditClient, TransferAction, TransferFields};
 pub use archived::ArchiveForms;
+pub(crate) use asks::{answer_refused, asks_of};
 pub use declared::DeclaredStream;
 pub use forms::NatsStreams;
 pub use info::{Details, config_of, config_of_consumer, consumer_info, stream_info};
-pub(crate) use publish::{answer_refused, asks};
 pub(crate) use request::{API_PREFIX, perform};

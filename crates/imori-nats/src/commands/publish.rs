@@ -15,7 +15,7 @@ use crate::client::Client;
 use crate::codec::encode::push_error;
 use crate::codec::headers::NO_RESPONDERS;
 use crate::codec::operation::Publish;
-use crate::header_block::{HEADERS, read};
+use crate::header_block::{HEADERS, ReadHeaders, read};
 use crate::jetstream::error::ApiError;
 use crate::protocol_error::ProtocolError;
 
@@ -36,23 +36,24 @@ pub(crate) fn publish<W: World>(
         return Ok(Some(PublishReport { receivers: 1, ..PublishReport::default() }));
     }
     let mut scratch = mem::take(&mut client.scratch);
-    let (properties, text) =
+    let ReadHeaders { properties, text, is_for_streams } =
         read(publish, client.settings.origins, client.identity.user.as_bytes(), &mut scratch);
     let publication = match shared {
         Some(body) => Publication::with_shared_body(&properties, text, body),
         None => Publication::new(&properties, text, publish.payload),
     };
-    let asks = match api::asks(publish, world.now()) {
-        Ok(asks) => asks,
-        Err(error) => {
-            client.scratch = scratch;
-            return Ok(Some(refuse_for_streams(client, world, publish, &error)));
-        }
-    };
-    let publication = match &asks {
-        Some(asks) => publication.asking(asks),
-        None => publication,
-    };
+    let mut publication = publication.answered_to(publish.reply);
+    let asks;
+    if is_for_streams {
+        asks = match api::asks_of(publish.headers.unwrap_or_default(), world.now()) {
+            Ok(asks) => asks,
+            Err(error) => {
+                client.scratch = scratch;
+                return Ok(Some(refuse_for_streams(client, world, publish, &error)));
+            }
+        };
+        publication = publication.asking(&asks);
+    }
     let done = if must_wait(client, world, publish.subject, &publication) {
         Ok(None)
     } else {
