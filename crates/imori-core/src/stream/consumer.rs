@@ -73,7 +73,8 @@ pub struct StreamConsumer {
     pub(crate) pending: BTreeMap<u64, Pending>,
     /// When pending messages are due, with their sequence numbers.
     due: BTreeSet<(Time, u64)>,
-    /// Messages to deliver again, in the order in which they were returned.
+    /// Messages to deliver again, in the order in which they were returned. The first one is pending; others may have
+    /// been settled meanwhile.
     returned: VecDeque<u64>,
     /// Messages from `next` on that were acknowledged before the last restart.
     pub(crate) done: BTreeSet<u64>,
@@ -100,15 +101,15 @@ pub struct StreamConsumer {
     pub(crate) is_changed: bool,
 }
 
-/// What a consumer would deliver next.
+/// The message that a consumer would deliver next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Turn {
-    /// This message again.
-    Again(u64),
-    /// The first message from this number on that the filter takes.
+pub(crate) enum NextMessage {
+    /// This one, which was delivered before.
+    Redelivery(u64),
+    /// This one, which was chosen when the consumer was made.
+    Initial(u64),
+    /// The first one from this number on that the filter takes.
     From(u64),
-    /// This message, which was chosen when the consumer was made.
-    Chosen(u64),
 }
 
 impl StreamConsumer {
@@ -151,35 +152,33 @@ impl StreamConsumer {
         }
     }
 
-    /// What it would deliver next; `None` while it must not deliver anything new and nothing is to be repeated.
-    pub(crate) fn turn(&mut self) -> Option<Turn> {
-        while let Some(sequence) = self.returned.front() {
-            if self.pending.contains_key(sequence) {
-                return Some(Turn::Again(*sequence));
-            }
-            self.returned.pop_front();
+    /// The message that it would deliver next; `None` while nothing is to be repeated, and it must not deliver anything
+    /// new.
+    pub(crate) fn next_message(&self) -> Option<NextMessage> {
+        if let Some(sequence) = self.returned.front() {
+            return Some(NextMessage::Redelivery(*sequence));
         }
         let is_full = self.settings.pending_max.is_some_and(|max| self.pending.len() >= max);
         if is_full && self.settings.acks != AckPolicy::None {
             return None;
         }
         Some(match self.first_ones.front() {
-            Some(sequence) => Turn::Chosen(*sequence),
-            None => Turn::From(self.next),
+            Some(sequence) => NextMessage::Initial(*sequence),
+            None => NextMessage::From(self.next),
         })
     }
 
     /// Notes a delivery; returns its number and how often the message was delivered now.
-    pub(crate) fn deliver(&mut self, turn: Turn, sequence: u64, now: Time) -> (u64, u64) {
+    pub(crate) fn deliver(&mut self, next: NextMessage, sequence: u64, now: Time) -> (u64, u64) {
         let number = self.delivered.consumer + 1;
         self.delivered.consumer = number;
         self.last_delivery = Some(now);
         self.is_changed = true;
         let before = self.forget(sequence);
-        if let Turn::Again(_) = turn {
+        if let NextMessage::Redelivery(_) = next {
             self.returned.pop_front();
         } else {
-            self.pass(turn, sequence);
+            self.pass(next, sequence);
             self.delivered.stream = self.delivered.stream.max(sequence);
         }
         let deliveries = before.map_or(0, |pending| pending.deliveries) + 1;
@@ -189,33 +188,37 @@ impl StreamConsumer {
             let due = now.after(self.settings.wait_of(deliveries));
             self.put(sequence, Pending { number, deliveries, due });
         }
+        self.drop_settled_returns();
         (number, deliveries)
     }
 
-    /// Notes that the message of a turn was looked at, whether it was delivered or is gone.
-    pub(crate) fn pass(&mut self, turn: Turn, sequence: u64) {
-        match turn {
-            Turn::Again(_) => {
+    /// Notes that the next message was looked at, whether it was delivered or is gone.
+    pub(crate) fn pass(&mut self, next: NextMessage, sequence: u64) {
+        match next {
+            NextMessage::Redelivery(_) => {
                 self.returned.pop_front();
+                self.drop_settled_returns();
             }
-            Turn::Chosen(_) => {
+            NextMessage::Initial(_) => {
                 self.first_ones.pop_front();
                 self.unread = self.unread.saturating_sub(1);
             }
-            Turn::From(_) => {
+            NextMessage::From(_) => {
                 self.next = self.next.max(sequence.saturating_add(1));
                 self.unread = self.unread.saturating_sub(1);
             }
         }
     }
 
-    /// Whether the next message was acknowledged before the last restart; then it is passed over.
-    pub(crate) fn is_done(&mut self, sequence: u64) -> bool {
-        let is_done = self.done.remove(&sequence);
-        if is_done {
-            self.next = self.next.max(sequence.saturating_add(1));
-        }
-        is_done
+    /// Whether a message was acknowledged before the last restart; then it is passed over.
+    pub(crate) fn is_done(&self, sequence: u64) -> bool {
+        self.done.contains(&sequence)
+    }
+
+    /// Passes over a message that was acknowledged before the last restart.
+    pub(crate) fn pass_done(&mut self, sequence: u64) {
+        self.done.remove(&sequence);
+        self.next = self.next.max(sequence.saturating_add(1));
     }
 
     /// Whether a message has had all the deliveries that it may have.
@@ -264,6 +267,7 @@ impl StreamConsumer {
         let numbers = done.iter().filter_map(|done| self.forget(*done)).map(|pending| pending.number);
         let highest = numbers.max().unwrap_or(0);
         self.raise_floor(highest, sequence);
+        self.drop_settled_returns();
         done
     }
 
@@ -304,6 +308,7 @@ impl StreamConsumer {
         if let Some(pending) = self.forget(sequence) {
             self.is_changed = true;
             self.raise_floor(pending.number, sequence);
+            self.drop_settled_returns();
         } else if let Some(at) = self.first_ones.iter().position(|first| *first == sequence) {
             self.first_ones.remove(at);
             self.unread = self.unread.saturating_sub(1);
@@ -329,6 +334,7 @@ impl StreamConsumer {
     pub(crate) fn give_up(&mut self, sequence: u64) -> u64 {
         self.returned.pop_front();
         let Some(pending) = self.forget(sequence) else { return 0 };
+        self.drop_settled_returns();
         self.is_changed = true;
         self.raise_floor(pending.number, sequence);
         pending.deliveries
@@ -337,7 +343,7 @@ impl StreamConsumer {
     /// The time at which it has something to do without being asked.
     pub(crate) fn next_due(&self) -> Option<Time> {
         // The end of a subscription is not reported to the stream, so interest is polled.
-        let idle = self.settings.inactive_max.filter(|_| self.requests.len() == 0);
+        let idle = self.settings.inactive_max.filter(|_| self.requests.is_empty());
         let idle = idle.map(|max| self.last_interest.after(max));
         let ack = self.due.first().map(|(due, _)| *due).filter(|due| *due < Time::NEVER);
         let times = [
@@ -360,7 +366,7 @@ impl StreamConsumer {
     }
 
     fn has_interest(&self) -> bool {
-        self.is_active || self.requests.len() > 0
+        self.is_active || !self.requests.is_empty()
     }
 
     /// Whether a message is needed: it was not delivered yet, or it is unacknowledged.
@@ -402,6 +408,13 @@ impl StreamConsumer {
     fn give_back(&mut self, sequence: u64) {
         if !self.returned.contains(&sequence) {
             self.returned.push_back(sequence);
+        }
+    }
+
+    /// Drops messages that were settled after they were returned, up to the first one that is still pending.
+    fn drop_settled_returns(&mut self) {
+        while self.returned.front().is_some_and(|sequence| !self.pending.contains_key(sequence)) {
+            self.returned.pop_front();
         }
     }
 

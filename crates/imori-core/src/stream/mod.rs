@@ -23,7 +23,7 @@ mod roles;
 pub use age::parse_age;
 pub use archived::ArchivedMessage;
 pub(crate) use batches::StagedMessage;
-pub(crate) use consumer::{Pending, Turn};
+pub(crate) use consumer::{NextMessage, Pending};
 pub use consumer::{Position, Settlement, StreamConsumer};
 pub(crate) use cursor::Cursor;
 pub use cursor::{CursorOptions, ValueFilter};

@@ -97,16 +97,16 @@ impl Pace {
         self.flow.as_ref().is_some_and(|flow| flow.unconfirmed > flow.window)
     }
 
-    /// Whether a message of `bytes` bytes, stored at `stored`, has to wait; notes until when.
-    pub(crate) fn holds(&mut self, sequence: u64, bytes: u64, stored: Time, now: Time) -> bool {
+    /// When a message of `bytes` bytes, stored at `stored`, may be delivered; `None` if that is now.
+    pub(crate) fn due(&self, sequence: u64, bytes: u64, stored: Time, now: Time) -> Option<Time> {
         let rate = self.rate.as_ref().map_or(Time(0), |rate| rate.due(bytes, now));
         let replay = self.replay.as_ref().map_or(Time(0), |replay| replay.due(sequence, stored));
-        self.held_until = Some(rate.max(replay)).filter(|due| *due > now);
-        self.held_until.is_some()
+        Some(rate.max(replay)).filter(|due| *due > now)
     }
 
     /// Notes a delivery. Returns the number of the request of flow control that is to follow, if one is.
     pub(crate) fn delivered(&mut self, sequence: u64, bytes: u64, stored: Time, now: Time) -> Option<u64> {
+        self.held_until = None;
         if let Some(rate) = &mut self.rate {
             rate.paid = rate.paid.max(now).after(rate.cost(bytes));
         }
@@ -229,15 +229,12 @@ mod tests {
     fn bytes_a_second_are_limited_behind_a_burst() {
         let mut pace = pace(false, Some(1000), false);
         let start = Time(5_000_000);
-        assert!(!pace.holds(1, 1000, start, start));
+        assert_eq!(pace.due(1, 1000, start, start), None);
         pace.delivered(1, 1000, start, start);
-        assert!(pace.holds(2, 1000, start, start));
-        assert_eq!(pace.held_until, Some(Time(6_000_000)));
-        assert!(pace.holds(2, 500, start, start));
-        assert_eq!(pace.held_until, Some(Time(5_500_000)));
-        assert!(!pace.holds(2, 1000, start, Time(6_000_000)));
-        assert_eq!(pace.held_until, None);
-        assert!(!pace.holds(2, 9000, start, Time(9_000_000)), "a message beyond the burst goes too");
+        assert_eq!(pace.due(2, 1000, start, start), Some(Time(6_000_000)));
+        assert_eq!(pace.due(2, 500, start, start), Some(Time(5_500_000)));
+        assert_eq!(pace.due(2, 1000, start, Time(6_000_000)), None);
+        assert_eq!(pace.due(2, 9000, start, Time(9_000_000)), None, "a message beyond the burst goes too");
     }
 
     #[test]
@@ -245,13 +242,12 @@ mod tests {
         let mut pace = pace(false, None, true);
         let (first, second, third) = (Time(1_000_000), Time(1_000_500), Time(3_000_000));
         let now = Time(9_000_000);
-        assert!(!pace.holds(1, 1, first, now));
+        assert_eq!(pace.due(1, 1, first, now), None);
         pace.delivered(1, 1, first, now);
-        assert!(!pace.holds(2, 1, second, now), "half a millisecond is not worth a timer");
+        assert_eq!(pace.due(2, 1, second, now), None, "half a millisecond is not worth a timer");
         pace.delivered(2, 1, second, now);
-        assert!(pace.holds(3, 1, third, now));
-        assert_eq!(pace.held_until, Some(Time(10_999_500)));
+        assert_eq!(pace.due(3, 1, third, now), Some(Time(10_999_500)));
         pace.delivered(3, 1, third, Time(10_999_500));
-        assert!(!pace.holds(4, 1, Time(9_900_000), Time(10_999_500)));
+        assert_eq!(pace.due(4, 1, Time(9_900_000), Time(10_999_500)), None);
     }
 }

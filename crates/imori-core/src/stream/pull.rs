@@ -94,6 +94,10 @@ impl Requests {
         self.all.len()
     }
 
+    pub(crate) fn is_empty(&self) -> bool {
+        self.all.is_empty()
+    }
+
     /// Whether no further request may wait.
     pub(crate) fn is_full(&self) -> bool {
         self.all.len() >= self.max

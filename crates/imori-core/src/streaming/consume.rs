@@ -2,18 +2,17 @@
 //!
 //! It all happens under the lock of the queue, so that a reader gets the messages in the order of the stream.
 
-use crate::entries::PageId;
+use super::outlet::{Outlet, Sent};
+use super::requests::{choose, drop_abandoned, end, end_impatient, end_requests};
+use super::step::{Offer, Progress, Recipient, Step};
 use crate::message::Receipt;
+use crate::name::Name;
 use crate::queue::{Effects, Queue};
 use crate::stream::{
     AckPolicy, Advisory, Answer, Answered, ConsumerDelivery, FlowRequest, Happening, Position, PullEnd,
-    Republished, RequestPolicy, Retention, Start, Stream, StreamConsumer, StreamMessage, Turn,
+    Republished, Retention, Stream, StreamConsumer, StreamMessage,
 };
 use crate::time::Time;
-
-use super::outlet::{Outlet, Sent};
-use super::remove::Whereabouts;
-use super::requests::{choose, end, end_impatient, end_requests, has_request};
 
 /// Messages that a stream sends before others have its cell.
 const SENT_AT_ONCE: usize = 512;
@@ -24,19 +23,26 @@ const HELD_FOR: std::time::Duration = std::time::Duration::from_millis(2);
 /// Time after which a consumer that pushes looks again for a reader of its subject.
 const LOOK_AGAIN: std::time::Duration = std::time::Duration::from_millis(250);
 
-/// Bytes of a delivery besides subject, headers and body, as a request's limit of bytes counts them.
-const DELIVERY_BYTES: usize = 64;
+/// One round of a stream through its consumers.
+struct Round<'a, O> {
+    stream: &'a mut Stream,
+    outlet: &'a mut O,
+    now: Time,
+    /// Messages that a consumer without acknowledgements was given.
+    done: Vec<u64>,
+}
 
-/// How far a consumer got.
-enum Progress {
-    /// It has nothing to do now.
-    Idle,
-    /// No message is left for it.
-    AtEnd,
-    /// It waits for a page.
-    OnDisk(PageId),
-    /// It has used up its turn.
-    Busy,
+impl<O: Outlet> Round<'_, O> {
+    /// Sends an advisory now, and again to queues and streams once the stream is unlocked.
+    fn advise(&mut self, advisory: &Advisory<'_>) {
+        self.stream.outbox.extend(self.outlet.advise(advisory));
+    }
+}
+
+/// Whether a consumer may go on after a message was offered to its readers.
+enum Offered {
+    GoOn,
+    Held,
 }
 
 impl Queue {
@@ -68,24 +74,25 @@ impl Queue {
         self.republish(&mut stream, outlet);
         stream.batches.drop_idle(now);
         self.send_gets(&mut stream, outlet);
-        let mut done = Vec::new();
         let mut consumers = std::mem::take(&mut stream.consumers);
+        let mut round = Round { stream: &mut stream, outlet, now, done: Vec::new() };
         for consumer in consumers.values_mut() {
             consumer.return_due(now);
             if consumer.unpin_idle(now) {
                 let configuration = &consumer.settings.configuration;
                 let what = Happening::Unpinned { is_by_operator: false, configuration };
-                stream.outbox.extend(outlet.advise(&self.advisory(consumer, what, now)));
+                round.advise(&self.advisory(consumer, what, now));
             }
-            end_requests(consumer, now, outlet);
-            match self.send_to_consumer(&mut stream, consumer, now, outlet, &mut done) {
+            end_requests(consumer, now, round.outlet);
+            match self.send_to_consumer(consumer, &mut round) {
                 Progress::Idle => {}
-                Progress::AtEnd => end_impatient(consumer, outlet),
+                Progress::AtEnd => end_impatient(consumer, round.outlet),
                 Progress::OnDisk(page) => self.sought.push((0, page)),
-                Progress::Busy => stream.is_busy = true,
+                Progress::Busy => round.stream.is_busy = true,
             }
-            self.beat(consumer, now, outlet);
+            self.beat(consumer, now, round.outlet);
         }
+        let done = round.done;
         stream.consumers = consumers;
         self.stream = Some(stream);
         self.retain_wanted(done, effects);
@@ -111,154 +118,125 @@ impl Queue {
         }
     }
 
+    /// Sends a consumer's readers what they may have now.
     fn send_to_consumer(
         &mut self,
-        stream: &mut Stream,
         consumer: &mut StreamConsumer,
-        now: Time,
-        outlet: &mut impl Outlet,
-        done: &mut Vec<u64>,
+        round: &mut Round<'_, impl Outlet>,
     ) -> Progress {
-        consumer.settings.paused_until.take_if(|until| *until <= now);
-        if consumer.is_paused(now) {
+        consumer.settings.paused_until.take_if(|until| *until <= round.now);
+        if consumer.is_paused(round.now) || !may_push(consumer, round) {
             return Progress::Idle;
         }
-        let has_push = consumer.settings.push.is_some();
-        if let Some(push) = &consumer.settings.push {
-            consumer.is_active = outlet.has_readers(&push.subject, push.group.as_ref());
-            consumer.held_until.take_if(|until| *until <= now);
-            if !consumer.is_active
-                && let Some(pace) = &mut consumer.pace
-            {
-                pace.reader_is_gone();
-            }
-            if !consumer.is_active || consumer.held_until.is_some() {
-                let waits = consumer.held_until.is_none() && consumer.unread > 0;
-                consumer.held_until = consumer.held_until.or(waits.then(|| now.after(LOOK_AGAIN)));
-                return Progress::Idle;
-            }
-            consumer.last_interest = now;
-        }
         for _ in 0..SENT_AT_ONCE {
-            if !has_push && !has_request(consumer, outlet) {
-                return Progress::Idle;
-            }
-            if consumer.pace.as_ref().is_some_and(|pace| pace.is_stalled()) {
-                return Progress::Idle;
-            }
-            let Some(turn) = consumer.turn() else {
-                self.ask_for_acks(consumer, outlet);
-                return Progress::Idle;
-            };
-            let sequence = match turn {
-                Turn::Chosen(sequence) if sequence >= stream.visible_end => return Progress::AtEnd,
-                Turn::Again(sequence) | Turn::Chosen(sequence) => sequence,
-                Turn::From(next) => match stream.index.next(&consumer.settings.filter, next) {
-                    Some(sequence) if sequence < stream.visible_end => sequence,
-                    _ => return Progress::AtEnd,
-                },
-            };
-            if consumer.is_done(sequence) {
-                continue;
-            }
-            if matches!(turn, Turn::Again(_)) && consumer.is_spent(sequence) {
-                let deliveries = consumer.give_up(sequence);
-                let what = Happening::DeliveriesExceeded { sequence, deliveries };
-                stream.outbox.extend(outlet.advise(&self.advisory(consumer, what, now)));
-                continue;
-            }
-            let entry = match self.whereabouts(sequence) {
-                Whereabouts::Disk(page) => return Progress::OnDisk(page),
-                Whereabouts::Memory => self.in_memory(sequence),
-                Whereabouts::Nowhere => None,
-            };
-            let Some(entry) = entry else {
-                consumer.pass(turn, sequence);
-                continue;
-            };
-            let is_too_old =
-                matches!(consumer.settings.start, Start::Time(time) if entry.envelope.since < time);
-            if is_too_old && matches!(turn, Turn::From(_)) {
-                consumer.pass(turn, sequence);
-                continue;
-            }
-            let has_turn =
-                consumer.settings.request_policy == RequestPolicy::InTurn || choose(consumer, outlet);
-            if !has_turn {
-                return Progress::Idle;
-            }
-            let view = entry.message.view();
-            let bytes = (view.text.len() + view.body.len() + DELIVERY_BYTES) as u64;
-            if consumer
-                .requests
-                .front()
-                .and_then(|request| request.bytes_left)
-                .is_some_and(|left| left < bytes)
-            {
-                if let Some(request) = consumer.requests.take_front() {
-                    end(&request, PullEnd::TooLarge, outlet);
+            drop_abandoned(consumer, round.outlet);
+            match self.next_step(round.stream, consumer) {
+                Step::Stop(progress) => return progress,
+                Step::AskForAcks => {
+                    self.ask_for_acks(consumer, round.outlet);
+                    return Progress::Idle;
                 }
-                continue;
-            }
-            let stored = entry.envelope.since;
-            if let Some(pace) = &mut consumer.pace
-                && pace.holds(sequence, bytes, stored, now)
-            {
-                return Progress::Idle;
-            }
-            let to = match (&consumer.settings.push, consumer.requests.front()) {
-                (Some(push), _) => push.subject.clone(),
-                (None, Some(request)) => request.reply.clone(),
-                (None, None) => return Progress::Idle,
-            };
-            if consumer.needs_pin() {
-                let id = outlet.new_pin();
-                consumer.pin_front(id.clone(), now);
-                let configuration = &consumer.settings.configuration;
-                let what = Happening::Pinned { pin: &id, configuration };
-                stream.outbox.extend(outlet.advise(&self.advisory(consumer, what, now)));
-            }
-            let (number, deliveries) = consumer.deliver(turn, sequence, now);
-            let activity = &mut self.activity;
-            match consumer.settings.acks {
-                AckPolicy::None => activity.delivered_settled += 1,
-                AckPolicy::All | AckPolicy::Explicit => activity.delivered_unsettled += 1,
-            }
-            activity.redelivered += u64::from(deliveries > 1);
-            let message = StreamMessage::Delivery {
-                entry: &entry,
-                delivery: ConsumerDelivery {
-                    stream: &self.name,
-                    consumer: &consumer.name,
-                    deliveries,
-                    place: Position { consumer: number, stream: sequence },
-                    time: stored,
-                    unread: consumer.unread,
-                    pin: consumer.pin.as_ref().map(|pin| &pin.id),
+                Step::SkipAcknowledged(sequence) => consumer.pass_done(sequence),
+                Step::Skip(next, sequence) => consumer.pass(next, sequence),
+                Step::GiveUp(sequence) => self.give_up(consumer, sequence, round),
+                Step::Offer(offer) => match self.offer_to_reader(consumer, &offer, round) {
+                    Offered::GoOn => {}
+                    Offered::Held => return Progress::Idle,
                 },
-                has_headers_only: consumer.settings.has_headers_only,
-            };
-            let sent = outlet.send(&to, &message);
-            if !has_push {
-                consumer.requests.served(bytes, now);
-            }
-            if let Some(push) = &consumer.settings.push {
-                consumer.heartbeat = push.heartbeat.map(|every| now.after(every));
-            }
-            if let Some(pace) = &mut consumer.pace
-                && let Some(number) = pace.delivered(sequence, bytes, stored, now)
-            {
-                self.ask_reader(consumer, number, outlet);
-            }
-            if consumer.settings.acks == AckPolicy::None && stream.settings.retention != Retention::Limits {
-                done.push(sequence);
-            }
-            if sent == Sent::SlowReader && has_push {
-                consumer.held_until = Some(now.after(HELD_FOR));
-                return Progress::Idle;
             }
         }
         Progress::Busy
+    }
+
+    /// Gives up on a message that was delivered as often as it may be.
+    fn give_up(&self, consumer: &mut StreamConsumer, sequence: u64, round: &mut Round<'_, impl Outlet>) {
+        let deliveries = consumer.give_up(sequence);
+        let what = Happening::DeliveriesExceeded { sequence, deliveries };
+        round.advise(&self.advisory(consumer, what, round.now));
+    }
+
+    /// Delivers a message to the reader whose turn it is, if that may have it now.
+    fn offer_to_reader(
+        &mut self,
+        consumer: &mut StreamConsumer,
+        offer: &Offer,
+        round: &mut Round<'_, impl Outlet>,
+    ) -> Offered {
+        if !choose(consumer, round.outlet) {
+            return Offered::Held;
+        }
+        match offer.recipient(consumer, round.now) {
+            Recipient::Nobody => Offered::Held,
+            Recipient::Later(pace_until) => {
+                if let Some(pace) = &mut consumer.pace {
+                    pace.held_until = Some(pace_until);
+                }
+                Offered::Held
+            }
+            Recipient::FullRequest => {
+                if let Some(request) = consumer.requests.take_front() {
+                    end(&request, PullEnd::TooLarge, round.outlet);
+                }
+                Offered::GoOn
+            }
+            Recipient::Readers(subject) => self.deliver_to_readers(consumer, &subject, offer, round),
+        }
+    }
+
+    /// Delivers a message to the readers of a subject, and notes the delivery.
+    fn deliver_to_readers(
+        &mut self,
+        consumer: &mut StreamConsumer,
+        to: &Name,
+        offer: &Offer,
+        round: &mut Round<'_, impl Outlet>,
+    ) -> Offered {
+        let (now, sequence, bytes, stored) = (round.now, offer.sequence(), offer.bytes(), offer.stored());
+        if consumer.needs_pin() {
+            let id = round.outlet.new_pin();
+            consumer.pin_front(id.clone(), now);
+            let configuration = &consumer.settings.configuration;
+            let what = Happening::Pinned { pin: &id, configuration };
+            round.advise(&self.advisory(consumer, what, now));
+        }
+        let (number, deliveries) = consumer.deliver(offer.next, sequence, now);
+        let activity = &mut self.activity;
+        match consumer.settings.acks {
+            AckPolicy::None => activity.delivered_settled += 1,
+            AckPolicy::All | AckPolicy::Explicit => activity.delivered_unsettled += 1,
+        }
+        activity.redelivered += u64::from(deliveries > 1);
+        let message = StreamMessage::Delivery {
+            entry: &offer.entry,
+            delivery: ConsumerDelivery {
+                stream: &self.name,
+                consumer: &consumer.name,
+                deliveries,
+                place: Position { consumer: number, stream: sequence },
+                time: stored,
+                unread: consumer.unread,
+                pin: consumer.pin.as_ref().map(|pin| &pin.id),
+            },
+            has_headers_only: consumer.settings.has_headers_only,
+        };
+        let sent = round.outlet.send(to, &message);
+        match &consumer.settings.push {
+            Some(push) => consumer.heartbeat = push.heartbeat.map(|every| now.after(every)),
+            None => consumer.requests.served(bytes, now),
+        }
+        if let Some(pace) = &mut consumer.pace
+            && let Some(number) = pace.delivered(sequence, bytes, stored, now)
+        {
+            self.ask_reader(consumer, number, round.outlet);
+        }
+        if consumer.settings.acks == AckPolicy::None && round.stream.settings.retention != Retention::Limits {
+            round.done.push(sequence);
+        }
+        if sent == Sent::SlowReader && consumer.settings.push.is_some() {
+            consumer.held_until = Some(now.after(HELD_FOR));
+            return Offered::Held;
+        }
+        Offered::GoOn
     }
 
     /// Tells the reader of a consumer that pushes that the consumer lives.
@@ -298,4 +276,23 @@ impl Queue {
             outlet.send(&push.subject, &StreamMessage::FlowControl(request));
         }
     }
+}
+
+/// Whether the readers of a consumer's deliver subject may get messages; so may those of a consumer without one.
+fn may_push(consumer: &mut StreamConsumer, round: &mut Round<'_, impl Outlet>) -> bool {
+    let Some(push) = &consumer.settings.push else { return true };
+    consumer.is_active = round.outlet.has_readers(&push.subject, push.group.as_ref());
+    consumer.held_until.take_if(|until| *until <= round.now);
+    if !consumer.is_active
+        && let Some(pace) = &mut consumer.pace
+    {
+        pace.reader_is_gone();
+    }
+    if !consumer.is_active || consumer.held_until.is_some() {
+        let waits = consumer.held_until.is_none() && consumer.unread > 0;
+        consumer.held_until = consumer.held_until.or(waits.then(|| round.now.after(LOOK_AGAIN)));
+        return false;
+    }
+    consumer.last_interest = round.now;
+    true
 }

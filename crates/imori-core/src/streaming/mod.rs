@@ -8,6 +8,7 @@ mod admit;
 mod consumers;
 mod cursors;
 mod consume;
+mod step;
 mod requests;
 mod gets;
 mod outlet;

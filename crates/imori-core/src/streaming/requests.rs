@@ -4,19 +4,15 @@ use super::outlet::Outlet;
 use crate::stream::{Claim, PullEnd, PullRequest, RequestPolicy, StreamConsumer, StreamMessage};
 use crate::time::Time;
 
-/// Whether a request waits whose reader is still there. Requests without one are dropped.
-pub(super) fn has_request(consumer: &mut StreamConsumer, outlet: &mut impl Outlet) -> bool {
+/// Drops the requests at the front whose readers are gone, where requests are served in turn.
+pub(super) fn drop_abandoned(consumer: &mut StreamConsumer, outlet: &mut impl Outlet) {
+    // Otherwise the choice is made once there is a message.
     if consumer.settings.request_policy != RequestPolicy::InTurn {
-        // The choice is made once there is a message.
-        return consumer.requests.len() > 0;
+        return;
     }
-    while let Some(request) = consumer.requests.front() {
-        if outlet.has_readers(&request.reply, None) {
-            return true;
-        }
+    while consumer.requests.front().is_some_and(|request| !outlet.has_readers(&request.reply, None)) {
         consumer.requests.take_front();
     }
-    false
 }
 
 /// Ends the requests whose time is over, and tells the others that they are not forgotten.
@@ -40,8 +36,11 @@ pub(super) fn end_impatient(consumer: &mut StreamConsumer, outlet: &mut impl Out
     }
 }
 
-/// Gives the turn to the request that may have the next message; `false` if none may.
+/// Moves the request that may have the next message to the front; `false` if none may.
 pub(super) fn choose(consumer: &mut StreamConsumer, outlet: &mut impl Outlet) -> bool {
+    if consumer.settings.request_policy == RequestPolicy::InTurn {
+        return true;
+    }
     for _ in 0..consumer.requests.len() {
         let Some(request) = consumer.requests.front() else { return false };
         if !outlet.has_readers(&request.reply, None) {

@@ -15,11 +15,13 @@ fn consumer(settings: ConsumerSettings) -> StreamConsumer {
 
 /// Delivers the next message of a stream that has all numbers; returns its number, or 0 for none.
 fn next(consumer: &mut StreamConsumer, now: Time) -> u64 {
-    let Some(turn) = consumer.turn() else { return 0 };
-    let sequence = match turn {
-        Turn::Again(sequence) | Turn::Chosen(sequence) | Turn::From(sequence) => sequence,
+    let Some(next) = consumer.next_message() else { return 0 };
+    let sequence = match next {
+        NextMessage::Redelivery(sequence) | NextMessage::Initial(sequence) | NextMessage::From(sequence) => {
+            sequence
+        }
     };
-    consumer.deliver(turn, sequence, now);
+    consumer.deliver(next, sequence, now);
     sequence
 }
 
@@ -110,7 +112,7 @@ fn limits_hold_back_what_is_new_and_end_what_is_repeated() {
     consumer.settle(1, Settlement::Nak(None), Time(0));
     assert_eq!((next(&mut consumer, Time(0)), consumer.is_spent(1)), (1, true));
     consumer.settle(1, Settlement::Nak(None), Time(0));
-    assert_eq!(consumer.turn(), Some(Turn::Again(1)));
+    assert_eq!(consumer.next_message(), Some(NextMessage::Redelivery(1)));
     assert_eq!((consumer.give_up(1), consumer.pending_len()), (2, 0));
     assert_eq!(next(&mut consumer, Time(0)), 2);
 }
