@@ -35,7 +35,7 @@ pub enum ConsumeRefusal {
 pub(crate) struct Consumers {
     all: HashMap<Reader, Consumer, FixedState>,
     /// Consumers that can take more, by falling priority; among equals, the longest wait comes first.
-    turns: BTreeMap<Turn, Reader>,
+    turns: BTreeMap<ServiceOrder, Reader>,
     last_turn: u64,
     exclusive: Option<Reader>,
     is_single_active: bool,
@@ -58,7 +58,7 @@ struct Consumer {
     /// The number of this consumer in the order of arrival.
     arrival: u64,
     /// `None` while it can take no more.
-    turn: Option<Turn>,
+    turn: Option<ServiceOrder>,
     /// The seeker of a consumer that selects, browses or must not have all messages; `None` if it takes
     /// messages in order.
     seeker: Option<SeekerId>,
@@ -66,8 +66,8 @@ struct Consumer {
     is_browser: bool,
 }
 
-/// The place in turn of a consumer that can take more.
-pub(crate) type Turn = (Reverse<i32>, u64);
+/// The place of a consumer that can take more in the order in which consumers are served.
+pub(crate) type ServiceOrder = (Reverse<i32>, u64);
 
 /// The position from which a message is offered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -85,6 +85,7 @@ impl Consumers {
     }
 
     /// The single active consumer, if the queue is of that kind and has a consumer.
+    #[cfg(test)]
     pub(crate) fn active(&self) -> Option<Reader> {
         self.active
     }
@@ -208,10 +209,10 @@ impl Consumers {
     #[inline]
     pub(crate) fn next(
         &self,
-        after: Option<Turn>,
+        after: Option<ServiceOrder>,
         delivery: &Delivery<'_>,
         stance: Stance,
-    ) -> Option<(Turn, Reader)> {
+    ) -> Option<(ServiceOrder, Reader)> {
         if self.seekers_len == 0
             && !self.is_single_active
             && matches!(stance, Stance::Front(_) | Stance::Fresh(None))
@@ -316,18 +317,18 @@ impl Consumers {
     }
 
     /// The next consumer in turn behind `after`, whatever messages it wants.
-    pub(crate) fn next_in_turn(&self, after: Option<Turn>) -> Option<(Turn, Reader)> {
+    pub(crate) fn next_in_turn(&self, after: Option<ServiceOrder>) -> Option<(ServiceOrder, Reader)> {
         self.behind(after).find(|(_, reader)| self.may_be_served(*reader))
     }
 
     /// The next seeker in turn behind `after`.
-    pub(crate) fn next_seeker(&self, after: Option<Turn>) -> Option<(Turn, Reader)> {
+    pub(crate) fn next_seeker(&self, after: Option<ServiceOrder>) -> Option<(ServiceOrder, Reader)> {
         let is_seeker =
             |reader: &Reader| self.all.get(reader).is_some_and(|consumer| consumer.seeker.is_some());
         self.behind(after).find(|(_, reader)| is_seeker(reader) && self.may_be_served(*reader))
     }
 
-    fn behind(&self, after: Option<Turn>) -> impl Iterator<Item = (Turn, Reader)> {
+    fn behind(&self, after: Option<ServiceOrder>) -> impl Iterator<Item = (ServiceOrder, Reader)> {
         let from = after.map_or(Bound::Unbounded, Bound::Excluded);
         self.turns.range((from, Bound::Unbounded)).map(|(turn, reader)| (*turn, *reader))
     }

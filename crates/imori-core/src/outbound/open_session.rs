@@ -68,11 +68,6 @@ impl Outbound {
         true
     }
 
-    /// Number of sessions, including the first and ended ones with waiting answers.
-    pub fn sessions_len(&self) -> usize {
-        self.sessions.len()
-    }
-
     /// Ends a session: nothing is delivered to it from now on. Returns what it leaves behind.
     ///
     /// Each call returns up to `readers_max` readers. Once the last reader is returned, calls also return

@@ -294,11 +294,6 @@ impl Queue {
         self.consumers.readers()
     }
 
-    /// The single active consumer, if the queue is of that kind and has a consumer.
-    pub fn active_consumer(&self) -> Option<Reader> {
-        self.consumers.active()
-    }
-
     /// Whether `connection` may use the queue; an exclusive queue is open to its owner only.
     pub fn is_open_to(&self, connection: ConnectionId) -> bool {
         self.settings.exclusive_to.is_none_or(|owner| owner == connection)

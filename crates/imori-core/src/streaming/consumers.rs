@@ -236,9 +236,4 @@ impl Queue {
         }
         on_disk.and_then(|start| stream.index.next(&Filter::all(), start))
     }
-
-    /// Number of messages of a stream whose subject a filter takes.
-    pub fn count_in_stream(&self, filter: &Filter) -> u64 {
-        self.stream.as_ref().map_or(0, |stream| stream.index.count_from(filter, 0))
-    }
 }

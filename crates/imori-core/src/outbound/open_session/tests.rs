@@ -52,7 +52,7 @@ fn sessions_open_up_to_the_limit_and_their_ids_may_have_gaps() {
         assert!(!stage.outbound.has_session(SessionId(id)));
         assert_eq!(stage.outbound.open_session(SessionId(id)), Ok(()), "its id may be used again");
     }
-    assert_eq!(stage.outbound.sessions_len(), usize::from(SESSIONS_MAX));
+    assert_eq!(stage.outbound.sessions.len(), usize::from(SESSIONS_MAX));
 }
 
 #[test]

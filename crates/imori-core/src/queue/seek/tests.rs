@@ -172,10 +172,10 @@ fn a_queue_that_is_there_for_one_selector_drops_what_that_does_not_take() {
 fn a_browser_is_no_single_active_consumer() {
     let mut stage = Stage::new(QueueSettings { is_single_active: true, ..QueueSettings::default() });
     stage.select(1, UNLIMITED, "", true);
-    assert_eq!(stage.queue.active_consumer(), None);
+    assert_eq!(stage.queue.consumers.active(), None);
     stage.select(2, UNLIMITED, "JMSType = 'a'", false);
     stage.consume(3, 9, UNLIMITED);
-    assert_eq!(stage.queue.active_consumer(), Some(reader(2)));
+    assert_eq!(stage.queue.consumers.active(), Some(reader(2)));
     for (kind, body) in [("a", "1"), ("b", "2"), ("a", "3")] {
         stage.publish_of(kind, body, None);
     }
