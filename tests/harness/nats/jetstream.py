@@ -13,16 +13,16 @@ import nats
 from nats.aio.client import Client
 from nats.aio.msg import Msg
 from nats.js import JetStreamContext, api
-from nats.js.errors import APIError
+from nats.js.errors import APIError, NotFoundError
 
-from harness.deadline import DEADLINE_S
+from harness.deadline import DEADLINE_S, until
 from harness.nats.broker import NatsBroker, Settings, running_nats
 from harness.nats.server import GUEST
 
 Pull = JetStreamContext.PullSubscription
 Push = JetStreamContext.PushSubscription
 
-# How long a fetch waits for a message that must not come.
+# How long a subscription waits for a message that must not come.
 ABSENT_S = 0.3
 
 
@@ -63,6 +63,21 @@ class Session:
     async def state(self) -> api.StreamState:
         """Returns the state of the stream."""
         return (await self.js.stream_info(self.name)).state
+
+    async def message(self, sequence: int) -> api.RawStreamMsg | None:
+        """Returns a message of the stream; `None` if it is not there."""
+        try:
+            return await self.js.get_msg(self.name, sequence)
+        except NotFoundError:
+            return None
+
+    async def gone(self, sequence: int) -> None:
+        """Returns once a message, which readers have seen, is not there any more."""
+
+        async def is_gone() -> bool:
+            return await self.message(sequence) is None
+
+        await until(is_gone, f"the end of message {sequence}")
 
     async def publish(self, token: str, *bodies: str, **headers: str) -> list[int]:
         """Publishes `bodies` with headers named `Nats-…`; returns their sequences.
@@ -166,13 +181,10 @@ async def take(consumer: Pull) -> Msg:
     return message
 
 
-async def nothing(consumer: Pull) -> bool:
-    """Returns whether the consumer has no message for now."""
-    try:
-        await consumer.fetch(1, timeout=ABSENT_S)
-    except nats.errors.TimeoutError:
-        return True
-    return False
+async def nothing(run: Session, consumer: str = "reader") -> bool:
+    """Returns whether the broker says that the consumer has no message for now."""
+    (answer,) = await run.pull(consumer, batch=1, no_wait=True)
+    return answer == "404 No Messages"
 
 
 async def next_bodies(subscription: Push, count: int) -> list[str]:

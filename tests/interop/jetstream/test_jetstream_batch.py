@@ -4,6 +4,7 @@ import asyncio
 import json
 from typing import Any
 
+from harness.deadline import DEADLINE_S
 from harness.nats.jetstream import Session, bodies, nothing, scenario
 
 DISABLED, NO_SEQUENCE, INCOMPLETE = 10174, 10175, 10176
@@ -35,7 +36,7 @@ async def _send(
     if commit is not None:
         named["Nats-Batch-Commit"] = commit
     subject = run.subject(token)
-    answer = await run.client.request(subject, body.encode(), headers=named, timeout=5)
+    answer = await run.client.request(subject, body.encode(), headers=named, timeout=DEADLINE_S)
     return json.loads(answer.data) if answer.data else None
 
 
@@ -51,7 +52,7 @@ async def test_a_batch_is_stored_when_it_is_committed(run: Session) -> None:
     consumer = await run.consumer()
     assert await _send(run, "b", 1, "1") is None
     assert await _send(run, "b", 2, "2", token="x") is None
-    assert await nothing(consumer)
+    assert await nothing(run)
     assert (await run.state()).messages == 0
     answer = await _send(run, "b", 3, "3", commit="1")
     assert (answer["seq"], answer["batch"], answer["count"]) == (3, "b", 3)

@@ -3,6 +3,7 @@
 import json
 from typing import Any
 
+from harness.deadline import DEADLINE_S
 from harness.nats.jetstream import Session, scenario
 
 REFUSED_MISSING, REFUSED_DISABLED, REFUSED_PAYLOAD, REFUSED_INVALID = 10169, 10168, 10170, 10171
@@ -26,7 +27,7 @@ async def _count(
     """Publishes an increment; returns the answer."""
     named = {"Nats-" + name.replace("_", "-"): value for name, value in headers.items()}
     answer = await run.client.request(
-        run.subject(token), body, headers={"Nats-Incr": increment} | named, timeout=5
+        run.subject(token), body, headers={"Nats-Incr": increment} | named, timeout=DEADLINE_S
     )
     return json.loads(answer.data)
 
@@ -73,7 +74,7 @@ async def test_increments_are_checked(run: Session) -> None:
     ]:
         answer = await _count(run, "a", increment, body, **headers)
         assert answer["error"]["err_code"] == code, (increment, body, headers)
-    answer = await run.client.request(run.subject("a"), b"x", timeout=5)
+    answer = await run.client.request(run.subject("a"), b"x", timeout=DEADLINE_S)
     assert json.loads(answer.data)["error"]["err_code"] == REFUSED_MISSING
 
 

@@ -3,6 +3,7 @@
 import json
 from typing import Any
 
+from harness.deadline import DEADLINE_S
 from harness.nats.jetstream import Session, scenario
 
 AT = "Schedule: @at 2030-01-01T00:00:00Z"
@@ -110,7 +111,7 @@ async def _refusal(run: Session, kind: str, headers: list[str]) -> int | None:
         f"Nats-{header}": value.replace("STREAM", name).replace("SUBJECTS", name)
         for header, value in pairs
     }
-    answer = await run.client.request(f"{name}.x", b"", headers=named or None, timeout=10)
+    answer = await run.client.request(f"{name}.x", b"", headers=named or None, timeout=DEADLINE_S)
     # The first message of a batch is answered without a body.
     code: int | None = json.loads(answer.data or b"{}").get("error", {}).get("err_code")
     return code
@@ -132,5 +133,5 @@ async def test_each_publish_is_taken_or_refused(run: Session) -> None:
 async def test_an_increment_has_no_body(run: Session) -> None:
     await _create(run, "counter", STREAMS["counter"])
     subject = f"{run.name}-counter.x"
-    answer = await run.client.request(subject, b"1", headers={"Nats-Incr": "5"}, timeout=10)
+    answer = await run.client.request(subject, b"1", headers={"Nats-Incr": "5"}, timeout=DEADLINE_S)
     assert json.loads(answer.data)["error"]["err_code"] == 10170

@@ -12,7 +12,7 @@ from nats.js.errors import (
 )
 from nats.js.kv import KeyValue
 
-from harness.deadline import DEADLINE_S
+from harness.deadline import DEADLINE_S, until
 from harness.nats.jetstream import Session, error_code, scenario
 
 WRONG_LAST_SEQUENCE = 10071
@@ -146,11 +146,19 @@ async def test_a_watcher_of_an_empty_bucket_has_an_end_at_once(run: Session) -> 
 @scenario
 async def test_a_value_expires_with_the_bucket(run: Session) -> None:
     bucket = await run.js.create_key_value(bucket=run.name, ttl=0.4)
+    watcher = await bucket.watchall()
+    assert await update(watcher) is None
     await bucket.put("key", b"1")
-    assert (await bucket.get("key")).value == b"1"
-    await asyncio.sleep(0.8)
-    with pytest.raises(KeyNotFoundError):
-        await bucket.get("key")
+    assert (await update(watcher)).value == b"1"
+
+    async def is_gone() -> bool:
+        try:
+            await bucket.get("key")
+        except KeyNotFoundError:
+            return True
+        return False
+
+    await until(is_gone, "the end of the value")
 
 
 @scenario

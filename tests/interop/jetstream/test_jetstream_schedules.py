@@ -1,14 +1,12 @@
 """Messages that a stream publishes again on a schedule."""
 
-import asyncio
 import json
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from nats.js.api import RawStreamMsg
-from nats.js.errors import NotFoundError
 
-from harness.deadline import DEADLINE_S
+from harness.deadline import DEADLINE_S, until
 from harness.nats.jetstream import Session, scenario
 
 DISABLED, PATTERN_INVALID, TARGET_INVALID, SOURCE_INVALID, SCHEDULER_INVALID = (
@@ -40,19 +38,14 @@ def _at(seconds: float) -> str:
 async def _refusal(run: Session, token: str, **headers: str) -> int | None:
     """Publishes with headers named `Nats-…`; returns the code of the refusal."""
     named = {"Nats-" + name.replace("_", "-"): value for name, value in headers.items()}
-    answer = await run.client.request(run.subject(token), b"x", headers=named, timeout=5)
+    answer = await run.client.request(run.subject(token), b"x", headers=named, timeout=DEADLINE_S)
     code: int | None = json.loads(answer.data).get("error", {}).get("err_code")
     return code
 
 
 async def _wait_for(run: Session, sequence: int) -> RawStreamMsg:
     """Returns a message once it is there."""
-    async with asyncio.timeout(DEADLINE_S):
-        while True:
-            try:
-                return await run.js.get_msg(run.name, sequence)
-            except NotFoundError:
-                await asyncio.sleep(0.05)
+    return await until(lambda: run.message(sequence), f"message {sequence}")
 
 
 @scenario

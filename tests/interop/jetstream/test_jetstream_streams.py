@@ -1,6 +1,5 @@
 """Streams are created, changed, listed and deleted, with their messages, as nats-py asks."""
 
-import asyncio
 import dataclasses
 import json
 import os
@@ -10,7 +9,7 @@ import pytest
 from nats.js import api
 from nats.js.errors import NotFoundError
 
-from harness.deadline import DEADLINE_S
+from harness.deadline import DEADLINE_S, until
 from harness.nats.jetstream import Session, error_code, scenario, status_of
 
 NAME_IN_USE, SUBJECTS_OVERLAP, NO_STREAM, NO_MESSAGE = 10058, 10065, 10059, 10037
@@ -262,8 +261,10 @@ async def contents(run: Session) -> list[str]:
 async def test_a_message_grows_old_and_goes(run: Session) -> None:
     await run.add(max_age=0.3)
     await run.publish("a", "1", "2")
-    async with asyncio.timeout(20):
-        while (await run.state()).messages:
-            await asyncio.sleep(0.05)
+
+    async def is_empty() -> bool:
+        return (await run.state()).messages == 0
+
+    await until(is_empty, "the end of both messages")
     state = await run.state()
     assert (state.first_seq, state.last_seq) == (3, 2)
