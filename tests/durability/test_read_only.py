@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from harness.durability.breaks import PATIENCE_S, STATUS
+from harness.deadline import DEADLINE_S
+from harness.durability.breaks import STATUS
 from harness.durability.ledger import Ledger, summary
 from harness.durability.mounts import (
     cannot_turn_read_only,
@@ -25,8 +26,6 @@ BEFORE_S = 1.0
 TEXTS = ("Read-only file system", "Input/output error")
 
 OPTIONS = "loop,errors=remount-ro"
-
-pytestmark = pytest.mark.timeout(60)
 
 
 def test_a_disk_that_becomes_read_only(tmp_path: Path) -> None:
@@ -48,14 +47,13 @@ def test_a_disk_that_becomes_read_only(tmp_path: Path) -> None:
             server.address, BEFORE_S, lambda: how.append((turn_read_only(mount), time.monotonic()))
         )
         assert server.process is not None
-        status = server.process.wait(PATIENCE_S)
+        status = server.process.wait(DEADLINE_S)
         took_s = time.monotonic() - how[0][1]
         log = server.log_text()
     confirmed = ledger.counts["confirmed"]
     print(f"\n{how[0][0]}: ended {took_s:.3f} s after it, {confirmed} confirmed", end="")
     assert status == STATUS, log[-2000:]
     assert any(text in log for text in TEXTS), log[-2000:]
-    assert took_s < PATIENCE_S
     assert confirmed > 0
     mend(disk)
     ledger.restarted()

@@ -68,7 +68,9 @@ def attach(fault: Fault, pid: int, data: Path, log: Path) -> subprocess.Popen[by
     with errors.open("wb") as file:
         tracer = subprocess.Popen(command, stderr=file)
     while b"attached" not in errors.read_bytes():
-        assert tracer.poll() is None, errors.read_text()
+        # The process may end as soon as the tracer is in place.
+        has_ended = tracer.poll() is not None
+        assert not has_ended or b"attached" in errors.read_bytes(), errors.read_text()
     return tracer
 
 
