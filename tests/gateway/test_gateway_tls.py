@@ -12,6 +12,7 @@ import pytest
 
 from harness.admin import ask
 from harness.certificates import Certificates, certificates
+from harness.deadline import DEADLINE_S
 from harness.gateway import Gateway, running_gateway
 from harness.tls import connected
 
@@ -68,10 +69,12 @@ def test_http_2_by_curl(tmp_path: Path) -> None:
         urls = [f"https://localhost:{port}/"] * 3
         command = ["curl", "-sS", "--http2", "--cacert", str(made.ca), *urls]
         command += ["--resolve", f"localhost:{port}:127.0.0.1"]
-        told = subprocess.run(command, check=True, capture_output=True, text=True, timeout=20)
+        told = subprocess.run(
+            command, check=True, capture_output=True, text=True, timeout=DEADLINE_S
+        )
         assert told.stdout == "https HTTP/2.0 localhost" * 3
         plain = ["curl", "-sS", "--http2-prior-knowledge", f"{gateway.url}/"]
-        told = subprocess.run(plain, check=True, capture_output=True, text=True, timeout=20)
+        told = subprocess.run(plain, check=True, capture_output=True, text=True, timeout=DEADLINE_S)
         assert told.stdout == "http HTTP/2.0 "
 
 

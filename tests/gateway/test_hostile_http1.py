@@ -6,11 +6,11 @@ Each gets an answer or a close, and others are served.
 from __future__ import annotations
 
 import contextlib
-import time
 from collections.abc import Iterator
 
 import pytest
 
+from harness.deadline import pause, wait_for
 from harness.gateway import Gateway, running_gateway
 from harness.raw_http import RawHttp, RawResponse
 
@@ -340,12 +340,12 @@ def test_two_gigabytes_of_chunks_are_refused_early(gateway: Gateway) -> None:
 def test_a_body_may_come_in_two_packets(gateway: Gateway) -> None:
     with RawHttp(gateway.address) as client:
         client.write(head("/echo", "Content-Length: 10") + b"first")
-        time.sleep(0.2)
+        pause(0.2, "so that the rest is another packet")
         response = client.ask(b"again")
         assert response is not None
         assert (response.status, response.body) == (200, b"firstagain")
         client.write(head("/echo", "Transfer-Encoding: chunked") + b"5\r\nfir")
-        time.sleep(0.2)
+        pause(0.2, "so that the rest is another packet")
         response = client.ask(b"st\r\n0\r\n\r\n")
         assert response is not None
         assert (response.status, response.body) == (200, b"first")
@@ -363,10 +363,9 @@ def test_a_head_may_come_byte_by_byte(gateway: Gateway) -> None:
 def test_a_body_that_does_not_end_meets_the_time_limit(gateway: Gateway) -> None:
     with RawHttp(gateway.address) as client:
         client.write(head("/hurried", "Content-Length: 1000"))
-        # Longer than the route's time.
-        for _ in range(8):
+        # Far less than a thousand bytes.
+        while not client.is_answered(within_s=0.3):
             client.write_until_closed(b"x")
-            time.sleep(0.3)
         response = client.read()
         assert response is None or response.status in {408, 504}, response
 
@@ -389,7 +388,7 @@ def test_clients_that_never_read_cost_little_memory(gateway: Gateway) -> None:
             client.write(head("/files/large.bin", method="GET") * 50)
         for _ in range(20):
             assert gateway.ask("GET", "/ok").status == 200
-            time.sleep(0.05)
+            pause(0.05, "in which more could be buffered")
         grown = gateway.imori.anonymous_bytes() - before
         assert grown < 64 * 1024 * 1024, f"{grown} bytes for {len(clients)} clients"
     finally:
@@ -441,10 +440,6 @@ def test_readers_of_events_that_never_read_cost_little_memory(
             client.close()
 
 
-# A little more than the time that the gateway gives to a head.
-HEAD_S = 35
-
-
 def test_slow_heads_are_closed(gateway: Gateway) -> None:
     # SECURITY GATE-02.
     """Slow loris: a byte now and then keeps no connection, whatever it is the beginning of."""
@@ -458,15 +453,15 @@ def test_slow_heads_are_closed(gateway: Gateway) -> None:
     try:
         for name, client in clients:
             client.write(beginnings[name])
-        end = time.monotonic() + HEAD_S
-        while time.monotonic() < end:
+
+        def are_closed() -> bool:
             for name, client in clients:
                 if name == "a head":
                     client.write_until_closed(b"x")
             assert gateway.ask("GET", "/ok").status == 200
-            time.sleep(3)
-        left = sorted({name for name, client in clients if client.is_open()})
-        assert left == [], "these connections are still open"
+            return not any(client.is_open() for _, client in clients)
+
+        wait_for(are_closed, "the end of the connections")
     finally:
         for _, client in clients:
             client.close()

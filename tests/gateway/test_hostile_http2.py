@@ -5,7 +5,6 @@ Each ends its stream or its connection, and others are served.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -27,6 +26,7 @@ from hyperframe.frame import (
     WindowUpdateFrame,
 )
 
+from harness.deadline import pause
 from harness.gateway import Gateway, running_gateway
 from harness.raw_h2 import PREFACE, RawH2, request_headers
 
@@ -386,7 +386,7 @@ def test_clients_that_never_read_cost_little_memory(gateway: Gateway) -> None:
             client.send(*files)
         for _ in range(20):
             assert gateway.ask("GET", "/ok").status == 200
-            time.sleep(0.05)
+            pause(0.05, "in which more could be buffered")
         grown = gateway.imori.anonymous_bytes() - before
         assert grown < GROWTH_BYTES, f"{grown} bytes for {len(clients)} clients"
     finally:

@@ -7,7 +7,6 @@ import contextlib
 import http.server
 import json
 import threading
-import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from http.client import HTTPConnection
@@ -21,7 +20,7 @@ from nats.aio.client import Client
 from nats.aio.msg import Msg
 
 from harness.admin import ask, read
-from harness.deadline import wait_for
+from harness.deadline import DEADLINE_S, pause, wait_for
 from harness.gateway import Gateway, StartGateway, running_gateway
 from harness.imori import running_imori
 
@@ -43,12 +42,16 @@ publish = { topic = "events.{name}", mandatory = true }
 
 [[route]]
 path = "/svc/{name}"
-rpc = { topic = "svc.{name}", timeout_ms = 1000 }
+rpc = { topic = "svc.{name}", timeout_ms = 60000 }
+
+[[route]]
+path = "/brief/{name}"
+rpc = { topic = "svc.{name}", timeout_ms = 200 }
 
 [[route]]
 path = "/one-at-a-time"
 limits = { in_flight = 1 }
-rpc = { topic = "svc.slow", timeout_ms = 5000 }
+rpc = { topic = "svc.slow", timeout_ms = 60000 }
 
 [[route]]
 path = "/stream"
@@ -153,7 +156,7 @@ class Responder:
 
     def __enter__(self) -> Responder:
         self._thread.start()
-        assert self._ready.wait(10)
+        assert self._ready.wait(DEADLINE_S)
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -203,7 +206,7 @@ def test_a_subscriber_of_nats_receives(gateway: Gateway) -> None:
             headers = {"X-Request-Id": "r1", "X-Other": "o"}
             asked = asyncio.to_thread(gateway.ask, "POST", "/events/7", b"hi", headers)
             assert (await asked).json["receivers"] == 1
-            message = await subscription.next_msg(timeout=5)
+            message = await subscription.next_msg(timeout=DEADLINE_S)
             assert message.data == b"hi"
             assert message.headers is not None
             assert message.headers["x-request-id"] == "r1"
@@ -221,17 +224,17 @@ def test_a_reply_becomes_the_response(gateway: Gateway) -> None:
     with Responder(gateway, upper=upper, silent=lambda _: None):
         answer = gateway.ask("POST", "/svc/upper?x=1", b"tea")
         assert (answer.status, answer.body) == (200, b"TEA /svc/upper?x=1")
-        assert gateway.ask("GET", "/svc/silent").status == 504
+        assert gateway.ask("GET", "/brief/silent").status == 504
     nobody = gateway.ask("GET", "/svc/upper")
     assert (nobody.status, nobody.headers["retry-after"]) == (503, "1")
 
 
 def test_requests_above_the_limit_of_a_route_are_refused(gateway: Gateway) -> None:
-    begun = threading.Event()
+    begun, may_end = threading.Event(), threading.Event()
 
     def slow(_: Msg) -> bytes:
         begun.set()
-        time.sleep(1)
+        may_end.wait(DEADLINE_S)
         return b"done"
 
     with Responder(gateway, slow=slow):
@@ -240,8 +243,9 @@ def test_requests_above_the_limit_of_a_route_are_refused(gateway: Gateway) -> No
             target=lambda: answers.append(gateway.ask("GET", "/one-at-a-time").status)
         )
         first.start()
-        assert begun.wait(10)
+        assert begun.wait(DEADLINE_S)
         second = gateway.ask("GET", "/one-at-a-time")
+        may_end.set()
         assert (second.status, second.headers["retry-after"]) == (429, "1")
         first.join()
         assert answers == [200]
@@ -249,7 +253,7 @@ def test_requests_above_the_limit_of_a_route_are_refused(gateway: Gateway) -> No
 
 def events_of(gateway: Gateway, count: int, headers: dict[str, str]) -> tuple[list[str], str]:
     """Reads so many events; returns their data and the last id."""
-    connection = HTTPConnection(*gateway.address, timeout=10)
+    connection = HTTPConnection(*gateway.address, timeout=DEADLINE_S)
     connection.request("GET", "/stream", headers=headers)
     response = connection.getresponse()
     assert response.status == 200
@@ -282,7 +286,7 @@ def test_a_stream_goes_on_after_the_last_event_that_its_reader_has_seen(gateway:
     gateway_ready.clear()
     reader = threading.Thread(target=lambda: seen.append(events_of(gateway, 3, {})))
     reader.start()
-    assert gateway_ready.wait(10)
+    assert gateway_ready.wait(DEADLINE_S)
     asyncio.run(publish(range(3)))
     reader.join()
     assert seen[0][0] == ["0", "1", "2"]
@@ -314,8 +318,8 @@ def test_a_chat_of_two_pages(gateway: Gateway) -> None:
     host, port = gateway.address
     url = f"ws://{host}:{port}/chat/tea"
     origin = f"http://{host}:{port}"
-    one = websocket.create_connection(url, timeout=10, origin=origin)
-    two = websocket.create_connection(url, timeout=10, origin=origin)
+    one = websocket.create_connection(url, timeout=DEADLINE_S, origin=origin)
+    two = websocket.create_connection(url, timeout=DEADLINE_S, origin=origin)
     one.send("hello")
     assert [one.recv(), two.recv()] == ["hello", "hello"]
     two.send_binary(b"\xff\x00")
@@ -324,15 +328,17 @@ def test_a_chat_of_two_pages(gateway: Gateway) -> None:
     two.close()
     assert gateway.ask("GET", "/chat/tea").status == 426
     with pytest.raises(websocket.WebSocketBadStatusException, match="403"):
-        websocket.create_connection(url, timeout=10, origin="https://evil.example")
+        websocket.create_connection(url, timeout=DEADLINE_S, origin="https://evil.example")
 
 
 def test_a_websocket_goes_through_a_proxy_in_both_directions(gateway: Gateway) -> None:
     host, port = gateway.address
     url = f"ws://{host}:{port}/through/cup"
     origin = f"http://{host}:{port}"
-    one = websocket.create_connection(url, timeout=10, origin=origin)
-    two = websocket.create_connection(url.replace("through", "chat"), timeout=10, origin=origin)
+    one = websocket.create_connection(url, timeout=DEADLINE_S, origin=origin)
+    two = websocket.create_connection(
+        url.replace("through", "chat"), timeout=DEADLINE_S, origin=origin
+    )
     assert (one.getheaders() or {})["x-passed"] == "yes"
     large = "x" * 1_000_000
     for text in ("hello", large):
@@ -346,7 +352,7 @@ def test_a_websocket_goes_through_a_proxy_in_both_directions(gateway: Gateway) -
     # What the other server refuses, the client is told.
     assert gateway.ask("GET", "/through/cup").status == 426
     with pytest.raises(websocket.WebSocketBadStatusException, match="403"):
-        websocket.create_connection(url, timeout=10, origin="https://evil.example")
+        websocket.create_connection(url, timeout=DEADLINE_S, origin="https://evil.example")
 
 
 def test_a_pulled_message_waits_for_its_settlement(gateway: Gateway) -> None:
@@ -436,7 +442,7 @@ def test_what_no_route_takes(gateway: Gateway) -> None:
     def chunks() -> Iterator[bytes]:
         yield from (b"xxxx", b"xxxx", b"xxxx")
 
-    connection = HTTPConnection(*gateway.address, timeout=10)
+    connection = HTTPConnection(*gateway.address, timeout=DEADLINE_S)
     connection.request(
         "POST", "/small", chunks(), encode_chunked=True, headers={"Transfer-Encoding": "chunked"}
     )
@@ -528,9 +534,7 @@ backoff_ms = [50, 100]
         for body in (b"passes", b"refused", b"fails", b"works"):
             properties = pika.BasicProperties(content_type="text/plain", delivery_mode=2)
             channel.basic_publish("", "hooks", body, properties)
-        deadline = time.monotonic() + 20
-        while time.monotonic() < deadline and len(handler.received) < 8:
-            time.sleep(0.05)
+        wait_for(lambda: len(handler.received) >= 8, "eight attempts")
         attempts = [(body, headers["imori-attempt"]) for _, headers, body in handler.received]
         assert attempts == [
             (b"passes", "1"),
@@ -544,7 +548,13 @@ backoff_ms = [50, 100]
         ]
         assert handler.received[0][0] == "/hook"
         assert handler.received[0][1]["content-type"] == "text/plain"
-        dead = [channel.basic_get("dead", auto_ack=True)[2] for _ in range(2)]
+        dead: list[bytes | None] = []
+
+        def are_dead() -> bool:
+            dead.extend(filter(None, [channel.basic_get("dead", auto_ack=True)[2]]))
+            return len(dead) >= 2
+
+        wait_for(are_dead, "two dead letters")
         assert dead == [b"refused", b"fails"]
 
 
@@ -553,17 +563,14 @@ def test_changed_routes_are_read_again_and_broken_ones_are_not(start_gateway: St
     gateway = start_gateway(route % "old")
     assert gateway.ask("GET", "/").body == b"old"
     gateway.routes.write_text("[[route]]\npath = 7\n")
-    deadline = time.monotonic() + 20
-    while time.monotonic() < deadline and not any(
-        "routes.toml:2" in line for line in log_of(gateway)
-    ):
+
+    def is_refused() -> bool:
         assert gateway.ask("GET", "/").body == b"old"
-        time.sleep(0.1)
-    assert any("routes.toml:2" in line for line in log_of(gateway))
+        return any("routes.toml:2" in line for line in log_of(gateway))
+
+    wait_for(is_refused, "a refusal of the routes")
     gateway.routes.write_text(route % "new")
-    while time.monotonic() < deadline and gateway.ask("GET", "/").body != b"new":
-        time.sleep(0.1)
-    assert gateway.ask("GET", "/").body == b"new"
+    wait_for(lambda: gateway.ask("GET", "/").body == b"new", "the new routes")
 
 
 def test_operators_see_why_changed_routes_are_not_read(start_gateway: StartGateway) -> None:
@@ -603,7 +610,7 @@ def log_of(gateway: Gateway) -> list[str]:
 
 def test_routes_that_stay_are_not_read_again(start_gateway: StartGateway) -> None:
     gateway = start_gateway('[[route]]\npath = "/"\nreturn = { status = 200 }\n')
-    time.sleep(5)
+    pause(5, "the file is looked at every two seconds, and nothing tells of a look")
     assert len([line for line in log_of(gateway) if "has its routes" in line]) == 1
 
 

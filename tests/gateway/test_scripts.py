@@ -6,7 +6,6 @@ import shutil
 import socket
 import subprocess
 import threading
-import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -18,6 +17,7 @@ import pika
 import pytest
 
 from harness.admin import read
+from harness.deadline import DEADLINE_S, wait_for
 from harness.gateway import Answer, Gateway, StartGateway, running_gateway
 
 ROUTES = r"""
@@ -38,7 +38,8 @@ content = { code = 'Nginx.rputs "#{$greeting} #{Nginx::Var.new.arg_name}"' }
 [[route]]
 path = "/sleep"
 content = { code = '''
-Nginx::Async.sleep 100
+Imori.shared.increment "asleep"
+Nginx::Async.sleep 10 until Imori.shared["asleep"].to_i >= Nginx::Var.new.arg_of.to_i
 Nginx.rputs "slept"
 ''' }
 
@@ -158,7 +159,8 @@ content = { code = 'Nginx::Headers_out.new["X-A"] = "a\r\nX-B: b"' }
 path = "/ensured"
 content = { code = '''
 begin
-  Nginx::Async.sleep 10_000
+  Imori.shared.increment "begun"
+  Nginx::Async.sleep 10 while true
 ensure
   Imori.shared.increment "ensured"
 end
@@ -166,7 +168,7 @@ end
 
 [[route]]
 path = "/ensured/count"
-content = { code = 'Nginx.rputs Imori.shared["ensured"].to_s' }
+content = { code = 'Nginx.rputs "#{Imori.shared["begun"].to_i} #{Imori.shared["ensured"].to_i}"' }
 
 [[route]]
 path = "/logged"
@@ -191,14 +193,6 @@ def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
         yield gateway
 
 
-def wait_for(condition: object, within_s: float = 10) -> None:
-    assert callable(condition)
-    deadline = time.monotonic() + within_s
-    while time.monotonic() < deadline and not condition():
-        time.sleep(0.05)
-    assert condition()
-
-
 def test_a_script_makes_the_response(gateway: Gateway) -> None:
     answer = gateway.ask("GET", "/hello?name=tea")
     assert (answer.status, answer.body) == (200, b"hello tea")
@@ -207,11 +201,10 @@ def test_a_script_makes_the_response(gateway: Gateway) -> None:
 
 
 def test_sleeping_scripts_hold_up_nobody(gateway: Gateway) -> None:
-    begin = time.monotonic()
+    # Each of them sleeps until all of them do.
     with ThreadPoolExecutor(50) as pool:
-        answers = list(pool.map(lambda _: gateway.ask("GET", "/sleep").body, range(50)))
+        answers = list(pool.map(lambda _: gateway.ask("GET", "/sleep?of=50").body, range(50)))
     assert answers == [b"slept"] * 50
-    assert time.monotonic() - begin < 50 * 0.1, "one after the other would take so long"
 
 
 def test_a_script_asks_another_route(gateway: Gateway) -> None:
@@ -303,11 +296,14 @@ def test_a_header_cannot_be_injected(gateway: Gateway) -> None:
 
 
 def test_a_client_that_leaves_ends_its_script(gateway: Gateway) -> None:
-    before = int(gateway.ask("GET", "/ensured/count").body or b"0")
+    def counts() -> list[int]:
+        return [int(count) for count in gateway.ask("GET", "/ensured/count").body.split()]
+
+    begun, ended = counts()
     with socket.create_connection(gateway.address) as client:
         client.sendall(b"GET /ensured HTTP/1.1\r\nHost: a\r\n\r\n")
-        time.sleep(0.3)
-    wait_for(lambda: int(gateway.ask("GET", "/ensured/count").body or b"0") == before + 1)
+        wait_for(lambda: counts() == [begun + 1, ended], "the script")
+    wait_for(lambda: counts() == [begun + 1, ended + 1], "the end of the script")
 
 
 def test_a_script_runs_after_the_response(gateway: Gateway) -> None:
@@ -341,9 +337,9 @@ def test_a_script_is_read_again_while_requests_run(
     for thread in threads:
         thread.start()
     script.write_text("Nginx.rputs 'broken' if")
-    wait_for(lambda: any("hello.rb:1" in line for line in gateway.imori.log_lines()), 15)
+    wait_for(lambda: any("hello.rb:1" in line for line in gateway.imori.log_lines()))
     script.write_text("Nginx.rputs 'new'")
-    wait_for(lambda: answers[-1].body == b"new", 15)
+    wait_for(lambda: answers[-1].body == b"new")
     stop.set()
     for thread in threads:
         thread.join()
@@ -430,7 +426,7 @@ proxy = { to = "http://{$backend}" }
 """)
     assert other.ask("GET", f"/hello?to={host}:{port}&name=x").body == b"hello x"
     assert other.ask("GET", "/hello?to=").status == 502
-    connection = HTTPConnection(*other.address, timeout=10)
+    connection = HTTPConnection(*other.address, timeout=DEADLINE_S)
     connection.request("GET", f"/hello?to={host}:{port}")
     assert connection.getresponse().read() == b"hello "
     connection.request("GET", "/hello?to=127.0.0.1:1")

@@ -15,6 +15,7 @@ from hyperframe.frame import (
     SettingsFrame,
 )
 
+from harness.deadline import DEADLINE_S
 from harness.stream import ByteStream
 
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
@@ -99,9 +100,9 @@ class RawH2(ByteStream):
                 break
         return status, body
 
-    def ends(self, within_s: float = 20) -> bool:
+    def ends(self) -> bool:
         """Returns whether the gateway says goodbye or closes; what it sends before is dropped."""
-        end = time.monotonic() + within_s
+        end = time.monotonic() + DEADLINE_S
         self._socket.settimeout(0.5)
         while time.monotonic() < end:
             try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import select
 from dataclasses import dataclass
 
 from harness.deadline import DEADLINE_S
@@ -60,6 +61,10 @@ class RawHttp(ByteStream):
         finally:
             self._socket.settimeout(DEADLINE_S)
         return False
+
+    def is_answered(self, *, within_s: float) -> bool:
+        """Returns whether the other side has sent something or ended; waits for that a while."""
+        return bool(self._buffer or select.select([self._socket], [], [], within_s)[0])
 
     def rest(self) -> bytes:
         """Returns all bytes up to the end of the connection."""

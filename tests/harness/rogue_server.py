@@ -5,11 +5,10 @@ from __future__ import annotations
 import contextlib
 import socket
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from harness.deadline import DEADLINE_S
+from harness.deadline import DEADLINE_S, pause, wait_for
 
 # Writes an answer to a request line; the connection is closed if it returns `False`.
 Answer = Callable[[socket.socket, str], bool]
@@ -29,6 +28,10 @@ class RogueServer:
         """The port on which it listens."""
         port: int = self._listener.getsockname()[1]
         return port
+
+    def await_requests(self, count: int) -> None:
+        """Returns once this many requests have come."""
+        wait_for(lambda: len(self.requests) >= count, f"request {count}")
 
     def close(self) -> None:
         """Accepts no more connections."""
@@ -80,7 +83,7 @@ def drip(connection: socket.socket, line: str) -> bool:
     with contextlib.suppress(OSError):
         for byte in b"HTTP/1.1 200 OK\r\nX: " + b"x" * 1_000:
             connection.sendall(bytes([byte]))
-            time.sleep(0.1)
+            pause(0.1, "it is slow")
     return False
 
 
