@@ -20,9 +20,14 @@ DEADLINE_S = float(os.environ.get("INTEROP_DEADLINE_S", "120"))
 LOOK_EVERY_S = 0.02
 
 
-def wait_for(condition: Callable[[], T | None], what: str = "what was waited for") -> T:
+def wait_for(
+    condition: Callable[[], T | None],
+    what: str = "what was waited for",
+    *,
+    within_s: float = DEADLINE_S,
+) -> T:
     """Returns the first true value of the condition; fails after the deadline."""
-    end = time.monotonic() + DEADLINE_S
+    end = time.monotonic() + within_s
     while not (found := condition()):
         assert time.monotonic() < end, f"{what} did not come"
         time.sleep(LOOK_EVERY_S)
@@ -44,6 +49,19 @@ async def until(condition: Callable[[], object], what: str = "what was waited fo
             return found
         assert time.monotonic() < end, f"{what} did not come"
         await asyncio.sleep(LOOK_EVERY_S)
+
+
+def in_time(act: Callable[[], T], seconds: float) -> T:
+    """Repeats an act that has only some seconds to succeed, as long as it took more than these."""
+    end = time.monotonic() + DEADLINE_S
+    while True:
+        began = time.monotonic()
+        try:
+            return act()
+        except Exception:
+            now = time.monotonic()
+            if now - began < seconds or now > end:
+                raise
 
 
 def pause(seconds: float, because: str) -> None:

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from harness.deadline import DEADLINE_S
+from harness.deadline import DEADLINE_S, pause, wait_for
 from harness.process import lines_of
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -49,6 +49,22 @@ class Imori:
         status = Path(f"/proc/{self.process.pid}/status").read_text()
         line = next(line for line in status.splitlines() if line.startswith(key))
         return int(line.split()[1]) * 1024
+
+    def settled_bytes(self) -> int:
+        """Returns the resident memory once it has stopped growing."""
+        last, now = 0, self.rss_bytes()
+        while now > last:
+            pause(0.2, "the broker may still be reading")
+            last, now = now, self.rss_bytes()
+        return now
+
+    def await_log(self, *words: str) -> None:
+        """Returns once the log has a line with all these words."""
+
+        def is_told() -> bool:
+            return any(all(word in line for word in words) for line in self.log_lines())
+
+        wait_for(is_told, f"a line with {words}")
 
     def operator_password(self) -> str:
         """Returns the password of the user `operator` from the data folder."""

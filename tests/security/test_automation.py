@@ -10,7 +10,7 @@ import pytest
 from harness.automation import Answer, Automation, running_automation
 from harness.deadline import DEADLINE_S, wait_for
 
-pytestmark = pytest.mark.timeout(300)
+pytestmark = pytest.mark.timeout(600)
 
 PACK = (
     "name: hostile\ndescription: Wrong on purpose.\nversion: 1.0.0\nauthor: a\nemail: a@b.example\n"
@@ -97,7 +97,7 @@ def test_a_bomb_fails_its_workflow_at_once(automation: Automation, bomb: str, ru
         assert len(str(ended["result"])) < 10_000
     else:
         assert registered.status != 200, answer
-    assert time.monotonic() - began < 10
+    assert time.monotonic() - began < DEADLINE_S
     assert automation.imori.rss_bytes() - before < GROWTH_BYTES_MAX
 
 
@@ -132,7 +132,7 @@ def test_a_workflow_that_calls_itself_ends(automation: Automation, runner: str) 
     assert any("workflows are nested 32 deep" in str(one["result"]) for one in below)
 
 
-@pytest.mark.timeout(400)
+@pytest.mark.timeout(12 * DEADLINE_S)
 def test_a_workflow_that_forks_itself_ends(automation: Automation) -> None:
     """AUTO-02: the number of workflows within another one is bounded, and others go on."""
     assert register(automation, {"forks": ("orquesta", FORKS)}).status == 200
@@ -142,10 +142,11 @@ def test_a_workflow_that_forks_itself_ends(automation: Automation) -> None:
     ended = automation.ended(answer.body["id"])
     assert ended["status"] == "failed"
     # Up to a thousand of them end one after another.
-    end = time.monotonic() + DEADLINE_S * 8
-    while automation.executions(status="running", action="hostile.forks"):
-        assert time.monotonic() < end, "workflows within one that has failed go on"
-        time.sleep(0.2)
+    wait_for(
+        lambda: not automation.executions(status="running", action="hostile.forks"),
+        "the end of the workflows within one that has failed",
+        within_s=8 * DEADLINE_S,
+    )
 
 
 def test_a_rule_that_feeds_itself_is_suspended(automation: Automation) -> None:
@@ -178,7 +179,7 @@ def test_a_runaway_expression_fails_its_execution_at_once(
     body = {"action": "core.local", "parameters": {"cmd": f"echo {expression}"}}
     answer = automation.ask("POST", "/v1/executions", body)
     assert answer.status == 400, answer
-    assert time.monotonic() - began < 10
+    assert time.monotonic() - began < DEADLINE_S
     assert automation.imori.rss_bytes() - before < GROWTH_BYTES_MAX
 
 

@@ -6,7 +6,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from harness.broker import Broker
+from harness.deadline import wait_for
 from harness.fixtures import ConnectRaw, StartImori
 from harness.frame import Frame, frame_bytes
 from harness.imori import Imori
@@ -47,7 +47,7 @@ def test_a_topic_reader_that_stops_is_cut_and_costs_a_bounded_sum(
 
     def take() -> None:
         # A client that is cut has a few seconds to take its error.
-        wait_for_log(imori, "connection cut")
+        imori.await_log("connection cut")
         frames.extend(stopped.read_until_closed())
 
     before = imori.rss_bytes()
@@ -137,7 +137,7 @@ def test_over_the_memory_mark_publishers_wait_and_nothing_is_lost(
             publisher.send("SEND", headers, body + str(number).encode())
 
     writing = in_background(publish)
-    wait_for_log(imori, "memory mark is reached")
+    imori.await_log("memory mark is reached")
     highest = imori.rss_bytes()
     assert other.fence() == [], "who publishes nothing goes on"
     # A waiting client still gets heart-beats.
@@ -172,7 +172,7 @@ def test_readers_that_stop_do_not_hold_up_publishers_for_ever(
         publisher.send("SEND", {"destination": "/topic/none", "receipt": "last"})
 
     writing = in_background(publish)
-    wait_for_log(imori, "memory mark is reached")
+    imori.await_log("memory mark is reached")
     assert publisher.read()["receipt-id"] == "last"
     writing.join()
     assert any("memory is short" in line for line in imori.log_lines())
@@ -238,10 +238,7 @@ def test_peers_that_vanish_leave_nothing_behind(
         getattr(raw, end)()
         if end == "finish_writing":
             raw.read_until_closed()
-    give_up = time.monotonic() + 10
-    while len(sockets_of(imori)) > before:
-        assert time.monotonic() < give_up, "the broker keeps sockets of peers that are gone"
-        time.sleep(0.05)
+    wait_for(lambda: len(sockets_of(imori)) <= before, "the end of the sockets of peers")
     assert witness.fence() == []
 
 
@@ -298,10 +295,3 @@ def mark_bytes(imori: Imori) -> int:
     """Returns the memory mark computed by the broker."""
     line = next(line for line in imori.log_lines() if "memory mark is set" in line)
     return int(line.split("mark_bytes=")[1].split()[0])
-
-
-def wait_for_log(imori: Imori, text: str) -> None:
-    give_up = time.monotonic() + 30
-    while not any(text in line for line in imori.log_lines()):
-        assert time.monotonic() < give_up, f"`{text}` was never logged"
-        time.sleep(0.02)

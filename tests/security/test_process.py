@@ -220,7 +220,7 @@ def test_clients_that_do_not_go_do_not_hold_the_broker(
     frame = frame_bytes("SEND", {"destination": "/topic/t"}, b"x" * 100_000)
     stopped.write(frame * 20)
     imori.process.send_signal(signal.SIGTERM)
-    assert imori.process.wait(5) == 0
+    assert imori.process.wait(DEADLINE_S) == 0
 
 
 def test_a_second_signal_ends_it_at_once(start_imori: StartImori, connect_raw: ConnectRaw) -> None:
@@ -230,7 +230,7 @@ def test_a_second_signal_ends_it_at_once(start_imori: StartImori, connect_raw: C
     imori.process.send_signal(signal.SIGTERM)
     assert raw.read_until_closed()[0].command == "ERROR"
     imori.process.send_signal(signal.SIGINT)
-    assert imori.process.wait(5) == 0
+    assert imori.process.wait(DEADLINE_S) == 0
 
 
 def test_a_signal_right_after_ready_is_obeyed(start_imori: StartImori) -> None:

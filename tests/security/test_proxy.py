@@ -9,7 +9,6 @@ import pytest
 from harness.certificates import certificates
 from harness.deadline import DEADLINE_S, wait_for
 from harness.fixtures import StartImori
-from harness.imori import Imori
 from harness.proxy import SIGNATURE, WITH_TLS, header
 
 CONNECT = b"CONNECT\naccept-version:1.2\nhost:/\nlogin:guest\npasscode:guest\n\n\0"
@@ -37,11 +36,6 @@ def said(address: tuple[str, int], *pieces: bytes) -> bytes:
         return answer
 
 
-def logged(imori: Imori, *words: str) -> None:
-    """Returns once the log has a line with all these words."""
-    wait_for(lambda: any(all(word in line for word in words) for line in imori.log_lines()))
-
-
 def test_a_proxy_says_from_where_its_clients_come(start_imori: StartImori) -> None:
     # SECURITY AUTH-09: a remote client is no guest, and may not send a password in the clear.
     imori = start_imori(settings=TRUSTED)
@@ -49,7 +43,7 @@ def test_a_proxy_says_from_where_its_clients_come(start_imori: StartImori) -> No
     for own in (LOCAL, header("127.0.0.1")):
         assert said(address, own + CONNECT).startswith(b"CONNECTED")
     assert b"access refused" in said(address, header() + CONNECT)
-    logged(imori, "203.0.113.9:12345", "a password came without TLS")
+    imori.await_log("203.0.113.9:12345", "a password came without TLS")
 
 
 def test_a_header_in_pieces_is_a_header(start_imori: StartImori) -> None:
@@ -65,7 +59,7 @@ def test_a_header_in_pieces_is_a_header(start_imori: StartImori) -> None:
 def test_a_header_from_elsewhere_is_refused(start_imori: StartImori) -> None:
     imori = start_imori(settings={"broker.proxy_from": "10.0.0.0/8"})
     assert b"CONNECTED" not in said(imori.addresses[0], header("127.0.0.1") + CONNECT)
-    logged(imori, "client was refused", "PROXY protocol 2", "broker.proxy_from")
+    imori.await_log("client was refused", "PROXY protocol 2", "broker.proxy_from")
     assert said(imori.addresses[0], CONNECT).startswith(b"CONNECTED")
 
 
@@ -85,7 +79,7 @@ def test_a_proxy_that_says_nothing_of_its_client_is_refused(
     # SECURITY LIM-01, LIM-08: an invalid header, or one that is too long, is refused at once.
     imori = start_imori(settings=TRUSTED)
     assert said(imori.addresses[0], begin) == b""
-    logged(imori, "client was refused", "no PROXY header")
+    imori.await_log("client was refused", "no PROXY header")
 
 
 def test_half_a_header_is_cut_in_the_time_to_log_in(start_imori: StartImori) -> None:

@@ -24,8 +24,9 @@ from harness.imori import BINARY, Imori, running_imori
 
 ALL = {"configure": ".*", "write": ".*", "read": ".*"}
 
-# Messages that a test publishes; the burst of one second passes at once.
-COUNT = 100
+# Messages that a test publishes. The burst of one second passes at once, and at one or two a second
+# the rest takes longer than a test waits.
+COUNT = 300
 
 
 @pytest.fixture

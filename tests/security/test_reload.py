@@ -12,7 +12,7 @@ import pytest
 from harness.admin import ask
 from harness.behaviour import IMORI
 from harness.broker import Broker
-from harness.deadline import wait_for
+from harness.deadline import DEADLINE_S, wait_for
 from harness.imori import BINARY
 from harness.raw import RawClient
 from harness.reloadable import Reloadable, free_port, listeners, running_reloadable
@@ -30,7 +30,7 @@ def start(tmp_path: Path) -> Iterator[Start]:
 
 def stomp(port: int) -> socket.socket:
     """Returns a STOMP client that is logged in."""
-    client = socket.create_connection(("127.0.0.1", port), timeout=30)
+    client = socket.create_connection(("127.0.0.1", port), timeout=DEADLINE_S)
     client.sendall(LOGIN.encode())
     assert client.recv(4096).startswith(b"CONNECTED\n")
     return client
@@ -45,7 +45,7 @@ def lives(client: socket.socket) -> bool:
 def is_open(port: int) -> bool:
     """Returns whether a port accepts connections."""
     try:
-        socket.create_connection(("127.0.0.1", port), timeout=30).close()
+        socket.create_connection(("127.0.0.1", port), timeout=DEADLINE_S).close()
     except ConnectionRefusedError:
         return False
     return True
@@ -60,7 +60,7 @@ def test_listeners_open_and_close_and_connections_stay(start: Start) -> None:
         assert "a listener is closed; its connections stay" in told
         wait_for(lambda: not is_open(first))
         stomp(second).close()
-        with socket.create_connection(("127.0.0.1", nats), timeout=30) as greeted:
+        with socket.create_connection(("127.0.0.1", nats), timeout=DEADLINE_S) as greeted:
             assert greeted.recv(4096).startswith(b"INFO {")
         assert lives(client)
 
@@ -85,7 +85,7 @@ def test_a_port_may_change_its_protocol(start: Start) -> None:
     imori = start(listeners(stomp=f"127.0.0.1:{port}", nats=f"127.0.0.1:{other}"))
     with stomp(port) as client:
         imori.reload(listeners(stomp=f"127.0.0.1:{other}", nats=f"127.0.0.1:{port}"))
-        with socket.create_connection(("127.0.0.1", port), timeout=30) as greeted:
+        with socket.create_connection(("127.0.0.1", port), timeout=DEADLINE_S) as greeted:
             assert greeted.recv(4096).startswith(b"INFO {")
         stomp(other).close()
         assert lives(client)
@@ -154,12 +154,12 @@ def test_limits_are_read_where_they_are_checked(start: Start) -> None:
         told = imori.reload(begin + "[limits]\nqueues = 2\nsubscriptions = 2\nconnections = 1\n")
         assert "limits.connections, limits.subscriptions, limits.queues" in told
         assert [subscribe(2, "queue"), subscribe(2, "topic")] == ["RECEIPT", "RECEIPT"]
-        with socket.create_connection(("127.0.0.1", port), timeout=30) as waits:
+        with socket.create_connection(("127.0.0.1", port), timeout=DEADLINE_S) as waits:
             waits.sendall(LOGIN.encode())
             waits.settimeout(0.3)
             with pytest.raises(TimeoutError):
                 waits.recv(4096)
-            waits.settimeout(30)
+            waits.settimeout(DEADLINE_S)
             imori.reload(begin + "[limits]\nqueues = 2\nsubscriptions = 2\n")
             assert waits.recv(4096).startswith(b"CONNECTED\n")
         imori.reload(begin + '[limits]\nqueues = 2\nsubscriptions = 2\nmessage_bytes = "1KiB"\n')
@@ -179,9 +179,9 @@ def test_the_built_in_user_goes_and_comes(start: Start) -> None:
     imori = start(begin)
     with stomp(port) as client:
         imori.reload(begin + '[users]\nguest = "never"\n')
-        client.settimeout(30)
+        client.settimeout(DEADLINE_S)
         assert b"ERROR\n" in client.recv(4096)
-    with socket.create_connection(("127.0.0.1", port), timeout=30) as refused:
+    with socket.create_connection(("127.0.0.1", port), timeout=DEADLINE_S) as refused:
         refused.sendall(LOGIN.encode())
         assert refused.recv(4096).startswith(b"ERROR\n")
     imori.reload(begin)
@@ -225,7 +225,11 @@ def command(imori: Reloadable, *arguments: str) -> tuple[int, str, str]:
         "IMORI__BROKER__DATA_DIR": str(imori.file.parent / "data"),
     }
     run = subprocess.run(
-        [BINARY, "config", *arguments], env=environment, capture_output=True, text=True, timeout=60
+        [BINARY, "config", *arguments],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=DEADLINE_S,
     )
     return run.returncode, run.stdout, run.stderr
 

@@ -65,11 +65,6 @@ def start(start_imori: StartImori, own: Certificates) -> Start:
     return start_with
 
 
-def logged(imori: Imori, *words: str) -> None:
-    """Returns once the log has a line with all these words."""
-    wait_for(lambda: any(all(word in line for word in words) for line in imori.log_lines()))
-
-
 def logged_in(imori: Imori, context: ssl.SSLContext) -> ssl.SSLSocket:
     """Returns a STOMP session that has logged in."""
     session = connected(imori, "stomp-tls", context)
@@ -101,7 +96,7 @@ def test_names_and_cas_are_verified(start: Start, own: Certificates, foreign: Ce
         connected(imori, "stomp-tls", own.context(), "mq.other")
     with pytest.raises(ssl.SSLCertVerificationError, match="verify failed"):
         connected(imori, "stomp-tls", foreign.context())
-    logged(imori, "TLS handshake failed", "give it the CA of `tls.certificate`")
+    imori.await_log("TLS handshake failed", "give it the CA of `tls.certificate`")
 
 
 def test_the_floor_is_tls_1_2_and_may_be_raised(start: Start, own: Certificates) -> None:
@@ -133,7 +128,7 @@ def test_plaintext_at_a_listener_with_tls_is_closed_without_an_answer(
     with socket.create_connection(imori.named[name], DEADLINE_S) as plain:
         plain.sendall(says)
         assert rest_of(plain) == b""
-    logged(imori, "client was refused", hint)
+    imori.await_log("client was refused", hint)
 
 
 @pytest.mark.parametrize("name", ["stomp", "nats", "amqp", "ws", "admin", "nats-monitor"])
@@ -143,20 +138,20 @@ def test_tls_at_a_listener_without_is_named_in_the_log(
     imori = start()
     with pytest.raises((ssl.SSLError, ConnectionError)):
         connected(imori, name, own.context())
-    logged(imori, "client was refused", f"listeners.{name.replace('-', '_')}_tls")
+    imori.await_log("client was refused", f"listeners.{name.replace('-', '_')}_tls")
 
 
 def test_half_a_handshake_is_cut_in_its_time(start: Start) -> None:
     # SECURITY LIM-02, LIM-04: the handshake has its own deadline, which no byte extends.
     imori = start(tls_handshake_timeout_s=1)
     for name in ("stomp-tls", "nats-tls", "amqp-tls", "ws-tls"):
+        began = time.monotonic()
         with socket.create_connection(imori.named[name], DEADLINE_S) as half:
             # The header of a 512-byte record that never comes.
             half.sendall(b"\x16\x03\x01\x02\x00\x01")
-            began = time.monotonic()
             assert rest_of(half) == b""
-            assert 0.5 < time.monotonic() - began < DEADLINE_S
-    logged(imori, "TLS handshake failed", "in its time")
+            assert time.monotonic() - began > 0.9
+    imori.await_log("TLS handshake failed", "in its time")
 
 
 def client_hello(own: Certificates) -> bytes:
@@ -229,7 +224,7 @@ def test_a_client_needs_its_certificate_where_it_is_demanded(
     imori = start(tls_client_certificates="demanded")
     logged_in(imori, own.context(with_certificate=True)).close()
     assert is_refused(imori, own.context())
-    logged(imori, "TLS handshake failed", "give the client a certificate of `tls.client_ca`")
+    imori.await_log("TLS handshake failed", "give the client a certificate of `tls.client_ca`")
 
 
 @pytest.mark.parametrize("word", ["asked", "demanded"])
@@ -241,7 +236,7 @@ def test_a_certificate_of_another_ca_is_refused(
     of_another = own.context()
     of_another.load_cert_chain(*foreign.client)
     assert is_refused(imori, of_another)
-    logged(imori, "TLS handshake failed", "only certificates of `tls.client_ca` are taken")
+    imori.await_log("TLS handshake failed", "only certificates of `tls.client_ca` are taken")
     # A certificate that was not requested is never checked.
     logged_in(start(), of_another).close()
 
@@ -257,10 +252,10 @@ def test_a_renewed_certificate_is_taken_over_and_nobody_is_cut(
         sessions = [stack.enter_context(logged_in(imori, own.context())) for _ in range(100)]
         for file in ("server.pem", "server-key.pem"):
             shutil.copy(foreign.folder / file, used.folder / file)
-        logged(imori, "certificates were read again")
+        imori.await_log("certificates were read again")
         stack.enter_context(logged_in(imori, foreign.context()))
         (used.folder / "server.pem").write_text("broken")
-        logged(imori, "new certificates are not taken over", "`tls.certificate`")
+        imori.await_log("new certificates are not taken over", "`tls.certificate`")
         assert "imori_tls_renewal_refused 1\n" in metrics(imori, foreign)
         stack.enter_context(logged_in(imori, foreign.context()))
         shutil.copy(own.folder / "server-key.pem", used.folder / "server-key.pem")
