@@ -10,7 +10,7 @@ import pytest
 
 from harness.admin import ask as ask_operators
 from harness.automation import Answer, Automation, running_automation
-from harness.deadline import wait_for
+from harness.deadline import DEADLINE_S, wait_for
 
 ALIAS = {
     "name": "greet",
@@ -294,7 +294,7 @@ def test_each_offered_path_of_stackstorm_is_answered(
     automation: Automation, method: str, path: str
 ) -> None:
     if path.startswith("/stream/v1/stream"):
-        with urllib.request.urlopen(f"{automation.url}{path}", timeout=5) as answer:
+        with urllib.request.urlopen(f"{automation.url}{path}", timeout=DEADLINE_S) as answer:
             assert answer.headers["content-type"].startswith("text/event-stream")
         return
     answer = automation.ask(

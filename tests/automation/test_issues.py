@@ -13,7 +13,7 @@ from harness.automation import Automation, Start, signed
 from harness.behaviour import IMORI
 from harness.broker import Broker
 from harness.client import Client
-from harness.deadline import wait_for
+from harness.deadline import DEADLINE_S, wait_for
 from harness.http_server import serving
 from harness.nats.behaviour import IMORI as IMORI_NATS
 from harness.nats.broker import LAME_DUCK_SIGNAL, NatsBroker
@@ -71,7 +71,7 @@ class Consumers:
 
     def receive(self) -> list[list[bytes]]:
         """The next two messages of each client."""
-        consumed = self.channel.consume("of-amqp", auto_ack=True, inactivity_timeout=30)
+        consumed = self.channel.consume("of-amqp", auto_ack=True, inactivity_timeout=DEADLINE_S)
         over_amqp = [next(consumed)[2] or b"" for _ in MESSAGES]
         self.channel.cancel()
         over_nats = []

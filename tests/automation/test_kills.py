@@ -10,7 +10,6 @@ import random
 import signal
 import subprocess
 import threading
-import time
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -21,7 +20,7 @@ import pika.exceptions
 import pytest
 
 from harness.automation import FINAL, Automation, Start
-from harness.deadline import DEADLINE_S
+from harness.deadline import DEADLINE_S, pause, wait_for
 from harness.imori import BINARY
 
 EXECUTIONS = int(os.environ.get("EXECUTIONS", "100"))
@@ -76,9 +75,9 @@ class Events:
                     while waiting:
                         self.send(channel, waiting[0])
                         waiting.pop(0)
-                        time.sleep(EVENT_PAUSE_S)
+                        pause(EVENT_PAUSE_S, "the events come while things are killed")
             except (pika.exceptions.AMQPError, OSError):
-                time.sleep(0.05)
+                pause(0.05, "the broker may be gone for a while")
 
     def send(self, channel: Any, name: str) -> None:  # noqa: ANN401
         """Sends an event, which may have come already."""
@@ -142,16 +141,16 @@ def all_executions(automation: Automation) -> Iterator[dict[str, Any]]:
 
 def settled(automation: Automation) -> dict[str, dict[str, Any]]:
     """All executions that rules have started, by id, once no event and no execution is open."""
-    end = time.monotonic() + DEADLINE_S * 4
-    while True:
-        found = {execution["id"]: execution for execution in all_executions(automation)}
-        rules = Counter(execution["rule"]["ref"] for execution in found.values())
-        is_done = all(execution["status"] in FINAL for execution in found.values())
-        of_events = rules.total() - rules["kills.ended"]
-        if is_done and of_events >= EXECUTIONS and rules["kills.ended"] >= rules["kills.python"]:
-            return found
-        assert time.monotonic() < end, rules
-        time.sleep(0.1)
+
+    def found() -> dict[str, dict[str, Any]] | None:
+        shown = {execution["id"]: execution for execution in all_executions(automation)}
+        rules = Counter(execution["rule"]["ref"] for execution in shown.values())
+        is_done = all(execution["status"] in FINAL for execution in shown.values())
+        is_done &= rules.total() - rules["kills.ended"] >= EXECUTIONS
+        is_done &= rules["kills.ended"] >= rules["kills.python"]
+        return shown if is_done else None
+
+    return wait_for(found, "the end of all executions", within_s=4 * DEADLINE_S)
 
 
 def name_of(execution: dict[str, Any]) -> str:
@@ -171,7 +170,7 @@ def test_kills_lose_no_execution_and_repeat_none(start: Start, tmp_path: Path) -
     events.thread.start()
     kills: Counter[str] = Counter()
     while events.thread.is_alive():
-        time.sleep(chance.uniform(0.0, 2 * KILL_PAUSE_S))
+        pause(chance.uniform(0.0, 2 * KILL_PAUSE_S), "kills come at any moment of the load")
         victim = kill(automation, tmp_path, chance)
         kills[victim] += 1
         if victim == "broker":

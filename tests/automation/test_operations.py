@@ -58,7 +58,7 @@ def test_a_large_result_lies_beside_and_lists_do_not_read_it(automation: Automat
 def test_history_goes_by_age_and_open_executions_stay(start: Start) -> None:
     automation = start(settings={"automation.history_age_s": 1})
     kept = automation.ask(
-        "POST", "/v1/executions", {"action": "core.local", "parameters": {"cmd": "sleep 60"}}
+        "POST", "/v1/executions", {"action": "core.local", "parameters": {"cmd": "sleep 600"}}
     ).body["id"]
     ended = automation.ask(
         "POST", "/v1/executions", {"action": "core.local", "parameters": {"cmd": "echo bye"}}
@@ -107,7 +107,7 @@ def test_a_limit_refuses_what_is_too_much(automation: Automation) -> None:
         action={"ref": "core.local", "parameters": {"cmd": "sleep {{ trigger.seconds }}"}},
         **{"x-imori": {"limit": 1}},
     )
-    emit(automation, trigger, seconds=60)
+    emit(automation, trigger, seconds=600)
     emit(automation, trigger, seconds=0)
     (execution,) = automation.executions(rule="default.limited")
     enforcements = automation.get("/v1/ruleenforcements?rule_ref=default.limited")

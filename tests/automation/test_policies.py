@@ -3,41 +3,18 @@
 import json
 import signal
 import sqlite3
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+import time
 from pathlib import Path
 from typing import Any
 
-import pytest
-
-from harness.automation import Automation, running_automation
+from harness.automation import Automation, Start
 from harness.deadline import wait_for
-
-Start = Callable[..., Automation]
 
 NOTIFY = "core.st2.generic.notifytrigger"
 
 PACK = "name: limited\ndescription: d\nversion: 1.0.0\nauthor: a\nemail: a@example.com\n"
 
 WAITS = "touch {path}.began; while [ ! -e {path} ]; do sleep 0.02; done"
-
-
-@pytest.fixture(scope="module")
-def automation(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Automation]:
-    """One automation for the tests that need none of their own."""
-    with running_automation(tmp_path_factory.mktemp("policies")) as automation:
-        yield automation
-
-
-@pytest.fixture
-def start(tmp_path: Path) -> Iterator[Start]:
-    """Starts automations on the same data, one after the other."""
-    with ExitStack() as stack:
-
-        def start(**options: Any) -> Automation:  # noqa: ANN401
-            return stack.enter_context(running_automation(tmp_path, **options))
-
-        yield start
 
 
 def kill(automation: Automation) -> None:
@@ -137,13 +114,15 @@ def test_a_delayed_retry_survives_a_kill(start: Start) -> None:
     first = start()
     failing = action(first, "failing")
     policy(first, failing, "retry", retry_on="failure", max_retry_count=1, delay=2)
+    began = time.monotonic()
     first.run(failing, cmd="exit 1")
     _, retry = first.executions(action=failing)
-    assert retry["status"] == "delayed"
     kill(first)
     second = start()
-    assert status(second, retry["id"]) == "delayed"
-    assert second.ended(retry["id"])["status"] == "failed"
+    ended = second.ended(retry["id"])
+    assert time.monotonic() - began >= 2
+    assert ended["status"] == "failed"
+    assert [entry["status"] for entry in ended["log"]][:2] == ["requested", "delayed"]
     assert statuses(second, failing) == ["failed", "failed"]
 
 

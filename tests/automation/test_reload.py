@@ -2,14 +2,13 @@
 
 import shutil
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from harness.automation import Automation, running_automation
-from harness.deadline import DEADLINE_S
+from harness.deadline import wait_for
 
 ACTION = """\
 name: {name}
@@ -46,16 +45,8 @@ def automation(tmp_path: Path) -> Iterator[Automation]:
     (pack / "actions/say.yaml").write_text(ACTION.format(name="say", description="first"))
     (pack / "rules/first.yaml").write_text(RULE.format(name="first"))
     with running_automation(tmp_path / "broker") as automation:
-        until(lambda: automation.ask("GET", "/v1/rules/changing.first").status == 200)
+        wait_for(lambda: automation.ask("GET", "/v1/rules/changing.first").status == 200)
         yield automation
-
-
-def until(holds: Callable[[], bool]) -> None:
-    """Waits until something holds."""
-    end = time.monotonic() + DEADLINE_S
-    while not holds():
-        assert time.monotonic() < end, "it does not come to be so"
-        time.sleep(0.05)
 
 
 def folder(automation: Automation) -> Path:
@@ -82,15 +73,15 @@ def test_a_changed_file_is_registered_and_no_event_is_lost(automation: Automatio
         text = ACTION.format(name="say", description="second")
         (pack / "actions/say.yaml").write_text(text)
         (pack / "rules/second.yaml").write_text(RULE.format(name="second"))
-        until(lambda: automation.ask("GET", "/v1/rules/changing.second").status == 200)
+        wait_for(lambda: automation.ask("GET", "/v1/rules/changing.second").status == 200)
         assert automation.get("/v1/actions/changing.say")["description"] == "second"
         assert automation.get("/v1/rules/changing.first")["id"] == rule["id"]
     finally:
         stop.set()
         sender.join()
-    until(lambda: len(automation.executions(rule="changing.first", limit="-1")) == sent)
+    wait_for(lambda: len(automation.executions(rule="changing.first", limit="-1")) == sent)
     assert automation.ask("POST", "/v1/webhooks/second", {}).status == 202
-    until(lambda: len(automation.executions(rule="changing.second")) == 1)
+    wait_for(lambda: len(automation.executions(rule="changing.second")) == 1)
 
 
 def test_a_wrong_file_keeps_the_rest_and_a_removed_folder_is_unregistered(
@@ -99,11 +90,11 @@ def test_a_wrong_file_keeps_the_rest_and_a_removed_folder_is_unregistered(
     pack = folder(automation)
     (pack / "actions/broken.yaml").write_text("name: [\n")
     (pack / "actions/good.yaml").write_text(ACTION.format(name="good", description="good"))
-    until(lambda: automation.ask("GET", "/v1/actions/changing.good").status == 200)
+    wait_for(lambda: automation.ask("GET", "/v1/actions/changing.good").status == 200)
     assert automation.get("/v1/actions/changing.say")["ref"] == "changing.say"
     assert "broken.yaml:" in automation.imori.log.read_text()
     shutil.rmtree(pack)
-    until(lambda: automation.ask("GET", "/v1/packs/changing").status == 404)
+    wait_for(lambda: automation.ask("GET", "/v1/packs/changing").status == 404)
     assert automation.ask("GET", "/v1/actions/changing.say").status == 404
 
 

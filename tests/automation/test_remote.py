@@ -3,7 +3,6 @@
 import shutil
 import socket
 import subprocess
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from getpass import getuser
@@ -12,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from harness.automation import Automation
-from harness.deadline import DEADLINE_S
+from harness.deadline import DEADLINE_S, wait_for
 
 SSHD = shutil.which("sshd", path="/usr/sbin:/sbin:/usr/bin")
 
@@ -55,15 +54,13 @@ PermitRootLogin prohibit-password
         Path("/run/sshd").mkdir(exist_ok=True)
     with (folder / "log").open("w") as log:
         process = subprocess.Popen([SSHD, "-D", "-e", "-f", str(folder / "config")], stderr=log)
-    end = time.monotonic() + DEADLINE_S
-    while True:
-        try:
-            socket.create_connection(("127.0.0.1", port)).close()
-            break
-        except OSError:
-            assert time.monotonic() < end, (folder / "log").read_text()
-            assert process.poll() is None, (folder / "log").read_text()
-            time.sleep(0.02)
+
+    def is_open() -> bool:
+        assert process.poll() is None, (folder / "log").read_text()
+        with socket.socket() as probe:
+            return probe.connect_ex(("127.0.0.1", port)) == 0
+
+    wait_for(is_open, "the SSH server")
     yield Server(port, folder / "client")
     process.terminate()
     process.wait(DEADLINE_S)

@@ -3,19 +3,16 @@
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from harness.automation import Answer, Automation, running_automation
+from harness.automation import Answer, Automation, Start, running_automation
 from harness.deadline import wait_for
 from harness.imori import BINARY
 from harness.workflows import ST2, register_workflows, st2
-
-Start = Callable[..., Automation]
 
 STEPS = """
 version: 1.0
@@ -66,17 +63,6 @@ def automation(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Automation]
     with running_automation(tmp_path_factory.mktemp("reruns")) as automation:
         register_workflows(automation, "again", steps=STEPS, branches=BRANCHES, wrong=WRONG)
         yield automation
-
-
-@pytest.fixture
-def start(tmp_path: Path) -> Iterator[Start]:
-    """Starts automations on the same data, one after the other."""
-    with ExitStack() as stack:
-
-        def start(**options: Any) -> Automation:  # noqa: ANN401
-            return stack.enter_context(running_automation(tmp_path, **options))
-
-        yield start
 
 
 def ask(automation: Automation, execution: str, **body: object) -> Answer:

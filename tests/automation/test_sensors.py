@@ -3,7 +3,6 @@
 import shutil
 import signal
 import subprocess
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -87,10 +86,7 @@ def watching(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Watching]:
 
 def wait_long(condition: Callable[[], bool]) -> None:
     """Waits for what may build an environment first."""
-    end = time.monotonic() + DEADLINE_S * 6
-    while not condition():
-        assert time.monotonic() < end, "what was waited for did not come"
-        time.sleep(0.05)
+    wait_for(condition, within_s=6 * DEADLINE_S)
 
 
 def is_running(pid: int) -> bool:

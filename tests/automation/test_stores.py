@@ -3,20 +3,16 @@
 import os
 import signal
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from harness.automation import Automation, running_automation
+from harness.automation import Automation, Start, running_automation
 from harness.deadline import wait_for
 from harness.imori import BINARY, REPOSITORY
 from harness.postgres import INSTALLED, PostgresServer, running_postgres
-
-Start = Callable[..., Automation]
 
 needs_postgres = pytest.mark.skipif(not INSTALLED, reason="postgresql is not installed")
 
@@ -49,17 +45,6 @@ def settings(request: pytest.FixtureRequest) -> dict[str, str]:
         return {}
     server: PostgresServer = request.getfixturevalue("server")
     return {"automation.store": server.url(server.database())}
-
-
-@pytest.fixture
-def start(tmp_path: Path) -> Iterator[Start]:
-    """Starts automations on the same data, one after the other."""
-    with ExitStack() as stack:
-
-        def start(**options: Any) -> Automation:  # noqa: ANN401
-            return stack.enter_context(running_automation(tmp_path, **options))
-
-        yield start
 
 
 def hook(automation: Automation, url: str, command: str) -> None:

@@ -3,7 +3,6 @@
 import hashlib
 import hmac
 import json
-import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator, Mapping
@@ -14,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from harness.deadline import DEADLINE_S
+from harness.deadline import DEADLINE_S, wait_for
 from harness.imori import Imori, running_imori
 
 FINAL = {"succeeded", "failed", "timeout", "abandoned", "canceled"}
@@ -76,13 +75,12 @@ class Automation:
 
     def ended(self, execution: str) -> dict[str, Any]:
         """The execution, once it has ended."""
-        end = time.monotonic() + DEADLINE_S * 4
-        while True:
-            found: dict[str, Any] = self.get(f"/v1/executions/{execution}")
-            if found["status"] in FINAL:
-                return found
-            assert time.monotonic() < end, found
-            time.sleep(0.02)
+
+        def found() -> dict[str, Any] | None:
+            shown: dict[str, Any] = self.get(f"/v1/executions/{execution}")
+            return shown if shown["status"] in FINAL else None
+
+        return wait_for(found, f"the end of execution {execution}", within_s=4 * DEADLINE_S)
 
     def executions(self, **filters: str) -> list[dict[str, Any]]:
         """Executions that meet these filters, oldest first."""
@@ -113,12 +111,13 @@ def running_automation(
     also = ["automation=127.0.0.1:0", *options.pop("also", [])]
     with running_imori(folder, also=also, **options) as imori:
         automation = Automation(imori)
-        end = time.monotonic() + DEADLINE_S
-        while waits and not (
-            (answer := automation.ask("GET", "/v1/packs")).status == 200 and answer.body
-        ):
-            assert time.monotonic() < end, "the built-in packs are not registered"
-            time.sleep(0.02)
+
+        def has_packs() -> bool:
+            answer = automation.ask("GET", "/v1/packs")
+            return answer.status == 200 and bool(answer.body)
+
+        if waits:
+            wait_for(has_packs, "the built-in packs")
         yield automation
 
 
