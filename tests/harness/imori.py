@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from harness.deadline import DEADLINE_S, pause, wait_for
-from harness.process import lines_of
+from harness.process import lines_of, note_start
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 BINARY = os.environ.get("IMORI_BIN", str(REPOSITORY / "target/debug/imori"))
@@ -124,6 +124,7 @@ def running_imori(
     environment["IMORI__JOURNAL__FILE_BYTES"] = "20MiB"
     for key, value in (settings or {}).items():
         environment["IMORI__" + key.replace(".", "__").upper()] = str(value)
+    note_start()
     with log.open("wb") as errors:
         process = subprocess.Popen(
             command, env=environment, stdout=subprocess.PIPE, stderr=errors, text=True

@@ -1,5 +1,6 @@
 """Other programs that take part in a test, and always end with it."""
 
+import os
 import queue
 import subprocess
 import threading
@@ -7,6 +8,13 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
+
+
+def note_start() -> None:
+    """Adds the current test to the file `IMORI_STARTS`, if it is set: a line for each broker."""
+    if path := os.environ.get("IMORI_STARTS"):
+        with Path(path).open("a", encoding="utf-8") as file:
+            file.write(os.environ.get("PYTEST_CURRENT_TEST", "") + "\n")
 
 
 @contextmanager

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from harness.deadline import wait_for
 from harness.imori import BINARY
+from harness.process import note_start
 
 DONE = re.compile(r"the configuration (was read again|is not taken over)")
 
@@ -59,6 +60,7 @@ def running_reloadable(folder: Path, text: str) -> Iterator[Reloadable]:
     file.write_text(text)
     environment = {**os.environ, "IMORI__JOURNAL__FILE_BYTES": "20MiB"}
     command = [BINARY, "serve", "--config", str(file), "--data-dir", str(folder / "data")]
+    note_start()
     with (
         log.open("wb") as errors,
         subprocess.Popen(

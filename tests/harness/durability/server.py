@@ -16,7 +16,7 @@ from typing import Self
 from harness.deadline import DEADLINE_S
 from harness.durability.wire import Address
 from harness.imori import BINARY
-from harness.process import lines_of
+from harness.process import lines_of, note_start
 
 TESTS = Path(__file__).resolve().parents[2]
 
@@ -92,6 +92,7 @@ class Server:
     def spawn(self) -> subprocess.Popen[str]:
         """Starts the process without waiting."""
         self.starts += 1
+        note_start()
         environment = dict(os.environ)
         for key, value in self.settings.items():
             environment["IMORI__" + key.replace(".", "__").upper()] = str(value)
