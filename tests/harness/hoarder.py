@@ -4,7 +4,6 @@ Run as `python -m harness.hoarder PORT DESTINATION COUNT`.
 """
 
 import sys
-import time
 
 from harness.behaviour import IMORI
 from harness.broker import Broker
@@ -19,7 +18,7 @@ def main(port: int, destination: str, count: int) -> None:
         for _ in range(count):
             client.read()
         print(count, flush=True)
-        time.sleep(3600)
+        client.read_until_closed()
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ from types import TracebackType
 from typing import Self
 
 from harness.broker import Broker
+from harness.deadline import pause
 from harness.raw import RawClient
 
 # The most outstanding receipts, and the pause between messages.
@@ -53,7 +54,7 @@ class Persistent:
                 break
             self._client.send("SEND", {**self._headers, "receipt": str(number)}, self._body)
             under_way += 1
-            time.sleep(PAUSE_S)
+            pause(PAUSE_S, "a pace, not as fast as it can")
             if under_way >= WINDOW:
                 self._take()
                 under_way -= 1

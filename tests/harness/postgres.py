@@ -7,12 +7,11 @@ import signal
 import socket
 import subprocess
 import tempfile
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from harness.deadline import DEADLINE_S
+from harness.deadline import DEADLINE_S, wait_for
 
 INSTALLED = sorted(
     Path("/usr/lib/postgresql").glob("*/bin/initdb"), key=lambda path: int(path.parts[-3])
@@ -62,12 +61,14 @@ class PostgresServer:
             self.process = subprocess.Popen(
                 command, stdout=log, stderr=log, user=self.user, cwd="/", start_new_session=True
             )
-        end = time.monotonic() + DEADLINE_S
         ready = [str(self.bin / "pg_isready"), "-q", "-h", "127.0.0.1", "-p", str(self.port)]
-        while subprocess.run(ready, check=False).returncode != 0:
-            assert self.process.poll() is None, (self.folder / "log").read_text()
-            assert time.monotonic() < end, (self.folder / "log").read_text()
-            time.sleep(0.02)
+        process = self.process
+
+        def is_ready() -> bool:
+            assert process.poll() is None, (self.folder / "log").read_text()
+            return subprocess.run(ready, check=False).returncode == 0
+
+        wait_for(is_ready, "the server of PostgreSQL")
 
     def crash(self) -> None:
         """Ends the server at once, without an answer to what is under way."""

@@ -20,7 +20,7 @@ import pytest
 import stomp
 
 from harness.admin import ask, read, segment
-from harness.deadline import DEADLINE_S
+from harness.deadline import DEADLINE_S, wait_for
 from harness.imori import Imori, running_imori
 from harness.nats.behaviour import IMORI
 from harness.nats.broker import LAME_DUCK_SIGNAL, NatsBroker
@@ -136,9 +136,7 @@ def test_a_client_is_told_why_an_operator_closed_it(
     assert closed.value.reply_code == 320
     assert closed.value.reply_text == f"CONNECTION_FORCED - {reason}"
     # It is gone once its client has also closed it.
-    deadline = time.monotonic() + DEADLINE_S
-    while ask(imori, path).status != 404:
-        assert time.monotonic() < deadline
+    wait_for(lambda: ask(imori, path).status == 404, "the end of the connection")
     assert ask(imori, path, method="DELETE").json() == NOT_FOUND
 
 

@@ -11,6 +11,7 @@ import pytest
 from nats.aio.msg import Msg
 
 from harness.admin import read
+from harness.deadline import DEADLINE_S
 from harness.imori import BINARY, Imori, running_imori
 
 SEED = b"SUAMK2FG4MI6UE3ACF3FK3OIQBCEIEZV7NSWFFEW63UXMRLFM2XLAXK4GY"
@@ -57,7 +58,7 @@ def imported(imori: Imori, folder: Path, *options: str) -> subprocess.CompletedP
     }
     command = [BINARY, "definitions", "import", *options, str(folder / "nats.conf")]
     return subprocess.run(
-        command, env=environment, capture_output=True, text=True, check=True, timeout=60
+        command, env=environment, capture_output=True, text=True, check=True, timeout=DEADLINE_S
     )
 
 
@@ -95,7 +96,7 @@ async def use(imori: Imori) -> None:
 
     await service.subscribe("requests.>", cb=answer)
     await service.flush()
-    assert (await ann.request("requests.one", b"?", timeout=10)).data == b"yes"
+    assert (await ann.request("requests.one", b"?", timeout=DEADLINE_S)).data == b"yes"
     heard = await key.subscribe(">")
     elsewhere = await bob.subscribe(">")
     await key.flush()
@@ -104,12 +105,12 @@ async def use(imori: Imori) -> None:
     await ann.publish("orders.secret", b"2")
     await ann.publish("other", b"3")
     await ann.flush()
-    assert (await heard.next_msg(timeout=10)).subject == "orders.new"
+    assert (await heard.next_msg(timeout=DEADLINE_S)).subject == "orders.new"
     await key.publish("end", b"")
-    assert (await heard.next_msg(timeout=10)).subject == "end"
+    assert (await heard.next_msg(timeout=DEADLINE_S)).subject == "end"
     # Accounts are isolated from each other.
     await bob.publish("own", b"")
-    assert (await elsewhere.next_msg(timeout=10)).subject == "own"
+    assert (await elsewhere.next_msg(timeout=DEADLINE_S)).subject == "own"
     assert len([text for text in refused if "permissions violation" in text.lower()]) == 2, refused
     for client in (ann, service, bob, key):
         await client.close()

@@ -6,11 +6,11 @@ This holds with priorities, expirations and settlements in any order, and after 
 import json
 import os
 import subprocess
-import time
 from pathlib import Path
 
 import pytest
 
+from harness.deadline import DEADLINE_S, wait_for
 from harness.imori import BINARY, Imori, running_imori
 from harness.monitor import page
 
@@ -69,10 +69,14 @@ def test_a_long_queue_is_restored_in_little_memory(tmp_path: Path) -> None:
         load = subprocess.Popen(bench(imori, tmp_path / "result.json"))
         try:
             has_begun = False
-            while not has_begun or waiting(imori) > MESSAGES * 4 // 5:
+
+            def is_being_drained() -> bool:
+                nonlocal has_begun
                 assert load.poll() is None, "it is filled and being drained"
                 has_begun = has_begun or waiting(imori) > MESSAGES * 9 // 10
-                time.sleep(0.1)
+                return has_begun and waiting(imori) <= MESSAGES * 4 // 5
+
+            wait_for(is_being_drained, within_s=60 * DEADLINE_S)
             imori.process.kill()
         finally:
             load.kill()

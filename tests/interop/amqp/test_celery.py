@@ -83,7 +83,7 @@ def kill(worker: "subprocess.Popen[bytes]") -> None:
 def is_up(tasks: ModuleType) -> bool:
     """Returns whether a worker answers; the broker may have restarted meanwhile."""
     try:
-        return bool(tasks.app.control.ping(timeout=0.2))
+        return bool(tasks.app.control.ping(timeout=5, limit=1))
     except errors_of(tasks):
         return False
 

@@ -13,7 +13,7 @@ import (
 	"github.com/go-stomp/stomp/v3/frame"
 )
 
-const deadline = 20 * time.Second
+const deadline = 100 * time.Second
 
 func main() {
 	log.SetFlags(0)

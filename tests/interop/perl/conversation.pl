@@ -14,7 +14,7 @@ sub check {
     die "not so: $claim\n" unless $holds;
 }
 
-my $stomp = Net::Stomp->new({ hostname => '127.0.0.1', port => $port, timeout => 20 });
+my $stomp = Net::Stomp->new({ hostname => '127.0.0.1', port => $port, timeout => 100 });
 my $connected = $stomp->connect({ login => 'guest', passcode => 'guest' });
 check 'the login is taken', $connected->command eq 'CONNECTED';
 check 'a receipt comes',

@@ -18,7 +18,7 @@ import (
 	amqp "github.com/rabbitmq/amqp091-go"
 )
 
-const deadline = 25 * time.Second
+const deadline = 100 * time.Second
 
 var scenarios = map[string]func(Run){
 	"confirms":             confirms,

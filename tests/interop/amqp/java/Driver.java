@@ -27,7 +27,7 @@ import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.TimeUnit;
 
 public final class Driver {
-    private static final int DEADLINE_S = 25;
+    private static final int DEADLINE_S = 100;
     private static final BasicProperties PERSISTENT =
             new BasicProperties.Builder().deliveryMode(2).build();
 

@@ -8,7 +8,7 @@ import assert from "node:assert/strict";
 import { once } from "node:events";
 import amqp from "amqplib";
 
-const DEADLINE_MS = 25_000;
+const DEADLINE_MS = 100_000;
 
 const [scenario, url, name] = process.argv.slice(2);
 

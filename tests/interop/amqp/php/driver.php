@@ -16,7 +16,7 @@ use PhpAmqpLib\Exception\AMQPProtocolChannelException;
 use PhpAmqpLib\Message\AMQPMessage;
 use PhpAmqpLib\Wire\AMQPTable;
 
-const DEADLINE_S = 25;
+const DEADLINE_S = 100;
 
 [, $scenario, $url, $name] = $argv;
 

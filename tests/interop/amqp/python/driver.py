@@ -19,7 +19,7 @@ from aio_pika import DeliveryMode, ExchangeType, Message
 from aio_pika.abc import AbstractChannel, AbstractIncomingMessage, AbstractQueue
 from aio_pika.exceptions import ChannelClosed, DeliveryError
 
-DEADLINE_S = 25
+DEADLINE_S = 100
 
 Arrived = asyncio.Queue[AbstractIncomingMessage]
 

@@ -7,7 +7,7 @@
 require "bunny"
 require "timeout"
 
-DEADLINE_S = 25
+DEADLINE_S = 100
 
 SCENARIO, URL, NAME = ARGV
 

@@ -19,7 +19,7 @@ import org.junit.rules.Timeout;
 
 /** Contexts of connections to the broker at the URL in the system property `broker`, closed after each test. */
 public abstract class BrokerTest {
-    static final int DEADLINE_MS = 20_000;
+    static final int DEADLINE_MS = 100_000;
     private static final AtomicInteger NAMES = new AtomicInteger();
 
     @Rule public final Timeout hangs = Timeout.millis(3 * DEADLINE_MS);

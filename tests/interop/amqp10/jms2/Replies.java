@@ -17,7 +17,7 @@ import org.apache.qpid.jms.JmsConnectionFactory;
  */
 public final class Replies {
     private static final int REQUESTS = 100;
-    private static final int DEADLINE_MS = 20_000;
+    private static final int DEADLINE_MS = 100_000;
 
     public static void main(String[] arguments) throws Exception {
         try (JMSContext context = new JmsConnectionFactory("guest", "guest", arguments[1]).createContext()) {

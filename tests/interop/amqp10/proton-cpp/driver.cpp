@@ -47,7 +47,7 @@
 
 namespace {
 
-const std::chrono::seconds DEADLINE(25);
+const std::chrono::seconds DEADLINE(100);
 
 // Ends the program at once: the threads of connections would go on.
 [[noreturn]] void fail(const std::string& why) {

@@ -25,7 +25,7 @@ from proton.reactor import (
 )
 from proton.utils import BlockingConnection, LinkDetached
 
-DEADLINE_S = 25
+DEADLINE_S = 100
 
 SCENARIO, URL, NAME = sys.argv[1:]
 TOPIC = f"topic://{NAME}"

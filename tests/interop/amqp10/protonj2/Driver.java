@@ -41,7 +41,7 @@ import org.apache.qpid.protonj2.client.exceptions.ClientLinkRemotelyClosedExcept
 import org.apache.qpid.protonj2.types.UnsignedLong;
 
 public final class Driver {
-    private static final int DEADLINE_S = 25;
+    private static final int DEADLINE_S = 100;
 
     private interface Scenario {
         void run() throws Exception;

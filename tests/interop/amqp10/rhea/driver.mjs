@@ -10,7 +10,7 @@ import { readFileSync } from "node:fs";
 import { setImmediate } from "node:timers/promises";
 import rhea from "rhea";
 
-const DEADLINE_MS = 25_000;
+const DEADLINE_MS = 100_000;
 
 const [scenario, address, name] = process.argv.slice(2);
 const url = new URL(address);

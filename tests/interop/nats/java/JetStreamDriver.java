@@ -49,7 +49,7 @@ import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.TimeUnit;
 
 public final class JetStreamDriver {
-    private static final Duration DEADLINE = Duration.ofSeconds(25);
+    private static final Duration DEADLINE = Duration.ofSeconds(100);
 
     private interface Scenario {
         void run() throws Exception;

@@ -14,7 +14,7 @@ import { WebSocket } from "ws";
 const { errors, headers } = core;
 const { Svcm } = services;
 const [scenario, url, name] = process.argv.slice(2);
-const deadline = 25_000;
+const deadline = 100_000;
 const open = url.startsWith("ws:") ? core.wsconnect : transport.connect;
 
 // Not every Node.js has one of its own.

@@ -16,7 +16,7 @@ import transport from "@nats-io/transport-node";
 const { createInbox, headers, nanos } = core;
 const { AckPolicy, DiscardPolicy, jetstreamManager } = jetstream;
 const [scenario, url, name] = process.argv.slice(2);
-const deadline = 25_000;
+const deadline = 100_000;
 const codes = {
   consumerNotFound: 10014,
   wrongLastMessageId: 10070,

@@ -19,7 +19,7 @@ from nats.aio.client import Client
 from nats.aio.msg import Msg
 from nats.aio.subscription import Subscription
 
-DEADLINE_S = 25
+DEADLINE_S = 100
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ use lapin::{
     BasicProperties, Channel, Confirmation, Connection, ConnectionProperties, Consumer, ExchangeKind, Result,
 };
 
-const DEADLINE: Duration = Duration::from_secs(25);
+const DEADLINE: Duration = Duration::from_secs(100);
 
 /// What every scenario needs: channels of connections to the broker, and a name nobody has.
 struct Run {

@@ -29,7 +29,7 @@ use serde_amqp::described::Described;
 use serde_amqp::descriptor::Descriptor;
 use serde_amqp::primitives::{Array, OrderedMap, Symbol, Timestamp, Uuid};
 
-const DEADLINE: Duration = Duration::from_secs(25);
+const DEADLINE: Duration = Duration::from_secs(100);
 
 type Result<T> = std::result::Result<T, Box<dyn Error>>;
 

@@ -17,7 +17,7 @@ import (
 )
 
 // deadline is when to give up on an event that must come; it decides nothing else.
-const deadline = 25 * time.Second
+const deadline = 100 * time.Second
 
 var url, name = os.Args[2], os.Args[3]
 

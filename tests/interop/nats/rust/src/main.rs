@@ -15,7 +15,7 @@ use async_nats::{Client, ConnectOptions, Message, Subscriber};
 use futures_util::StreamExt;
 
 /// When to give up on an event that must come; it decides nothing else.
-pub const DEADLINE: Duration = Duration::from_secs(25);
+pub const DEADLINE: Duration = Duration::from_secs(100);
 
 /// What every scenario needs: connections to the broker, and a name nobody else has.
 pub struct Run {
