@@ -1,4 +1,4 @@
-"""Checks that the tree is readable to newcomers: names of types, length of sentences, number of files per folder.
+"""Checks that the tree is readable to newcomers: names of types, length of sentences.
 
 The lists below hold all known exceptions; they should become empty.
 """
@@ -19,7 +19,6 @@ WORDY_PAGES: set[str] = set()
 # The page that lists the retired words.
 WORDS_PAGE = Path("docs/internals/words.md")
 
-FOLDER_FILES_MAX = 18
 SENTENCE_WORDS_MAX = 25
 
 PUBLIC_TYPE = re.compile(r"^pub (?:struct|enum|trait|type) (\w+)", re.MULTILINE)
@@ -76,10 +75,6 @@ def check_crate(crate: Path, retired: dict[str, tuple[bool, str]]) -> list[str]:
         if crate.name not in OLD_WORDS:
             found = retired_types(text, retired)
             complaints += [f"{file}: `{name}` is called by a retired word; use {use}" for name, use in found]
-    folders = [file.parent for file in files if "src" in file.parts]
-    for folder in sorted(set(folders)):
-        if folders.count(folder) > FOLDER_FILES_MAX:
-            complaints.append(f"{folder}: {folders.count(folder)} files, more than {FOLDER_FILES_MAX}; give it rooms")
     return complaints
 
 
