@@ -175,14 +175,14 @@ static: ## Installs what `make packages` links a static program with.
 	ci/setup.sh static
 
 bench: ## A short benchmark of this broker alone.
-	$(CARGO) build --profile dist --bin imori
-	target/dist/imori bench versus brokers imori --rounds 1 --time 2s --warmup 1s
+	$(CARGO) build --profile dist --bin imori --bin imori-bench
+	target/dist/imori-bench versus brokers imori --rounds 1 --time 2s --warmup 1s
 
 peers: ## Installs what this broker is compared with into .tools/peers, and says what is here.
 	$(CARGO) build --profile dist --bin imori --bin imori-bench --bin imori-brokerless
 	bench/brokerless/build.sh .tools/peers
-	$(CARGO) build --profile dist -p imori-bench --example relay
-	ci/peers.sh; code=$$?; target/dist/imori bench peers; exit $$code
+	$(CARGO) build --profile dist -p imori-versus --example relay
+	ci/peers.sh; code=$$?; target/dist/imori-bench peers; exit $$code
 
 # docs/reference/mutants.md has what came of it.
 mutants: ## Changes what keeps messages, line by line: the tests have to notice each.

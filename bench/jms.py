@@ -6,7 +6,7 @@ and the load program, so that all JVMs are of equal age; warm-up takes as long a
 make amqp peers
 python3 bench/jms.py imori:amqp10 artemis:amqp10 broker-j activemq --rounds 5
 
-`imori bench peers` runs the brokers, in fresh folders and on free ports.
+`imori-bench peers` runs the brokers, in fresh folders and on free ports.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def main() -> int:
     """Runs the turns and prints the medians as a table."""
     names = [load.name for load in LOADS]
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("peers", nargs="+", help="words of `imori bench peers`, of AMQP 1.0")
+    parser.add_argument("peers", nargs="+", help="words of `imori-bench peers`, of AMQP 1.0")
     parser.add_argument("--only", nargs="+", choices=names, default=names, help="loads")
     parser.add_argument("--time", type=float, default=10.0, help="seconds of each measurement")
     parser.add_argument("--rounds", type=int, default=5, help="turns of each peer")

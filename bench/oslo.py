@@ -5,7 +5,7 @@ processes, each with the threads of oslo.messaging.
 
 .tools/amqp/oslo/bin/python bench/oslo.py imori:amqp rabbitmq:amqp --callers 1 16 --time 10
 
-`imori bench peers` runs the brokers, in fresh folders and on free ports.
+`imori-bench peers` runs the brokers, in fresh folders and on free ports.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ TOPIC = "bench"
 def main() -> int:
     """Runs a comparison, or one side of the calls, as the command line says."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("peers", nargs="+", help="words of `imori bench peers`")
+    parser.add_argument("peers", nargs="+", help="words of `imori-bench peers`")
     parser.add_argument("--callers", type=int, nargs="+", default=[1, 16], help="callers at once")
     parser.add_argument("--time", type=float, default=10.0, help="seconds of each measurement")
     parser.add_argument("--rounds", type=int, default=3, help="turns of each peer")

@@ -1,4 +1,4 @@
-"""Runs brokers through `imori bench peers`, for the measurements in this folder."""
+"""Runs brokers through `imori-bench peers`, for the measurements in this folder."""
 
 from __future__ import annotations
 
@@ -34,10 +34,15 @@ class Peer:
         return total / TICKS
 
 
+def load_tool(imori: str) -> str:
+    """Returns the path of `imori-bench`, which is built beside the broker."""
+    return str(Path(imori).with_name("imori-bench"))
+
+
 @contextmanager
 def running(imori: str, peer: str) -> Iterator[Peer]:
-    """Runs a broker in a fresh folder on a free port; `peer` is an argument of `imori bench peers`."""
-    command = [imori, "bench", "peers", peer, "--peers-dir", str(ROOT / ".tools/peers")]
+    """Runs a broker in a fresh folder on a free port; `peer` is an argument of `imori-bench peers`."""
+    command = [load_tool(imori), "peers", peer, "--imori", imori, "--peers-dir", str(ROOT / ".tools/peers")]
     with subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
     ) as process:

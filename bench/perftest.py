@@ -52,7 +52,7 @@ class Result:
 def main() -> int:
     """Runs the turns and prints the medians as a table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("peers", nargs="+", help="words of `imori bench peers`, of AMQP 0-9-1")
+    parser.add_argument("peers", nargs="+", help="words of `imori-bench peers`, of AMQP 0-9-1")
     parser.add_argument("--only", nargs="+", choices=LOADS, default=list(LOADS), help="loads")
     parser.add_argument("--rates", nargs="+", type=int, default=[0], help="messages a second; 0 is full rate")
     parser.add_argument("--time", type=int, default=20, help="seconds of a turn, of which half are measured")

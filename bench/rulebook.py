@@ -6,7 +6,7 @@ python3 bench/rulebook.py --rules 1 100 1000 --events 50000
 Both read the same events of 1 KB and have the same rules: an equality, a search and a comparison. One rule
 matches each event, or none does. ansible-rulebook runs the action `none`. It is measured twice in each turn,
 with few events and with many, so that the start of Java and Python does not count. Imori is measured by
-`imori bench automation`, with the JSON of each event read; it indexes the equality.
+`imori-bench automation`, with the JSON of each event read; it indexes the equality.
 
 Install the peer, with Java 17 (`openjdk-17-jre-headless`), by
 python3 -m venv .tools/rulebook && .tools/rulebook/bin/pip install ansible-rulebook ansible-core
@@ -22,6 +22,8 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+
+from peers import load_tool
 
 ROOT = Path(__file__).resolve().parent.parent
 PUSH = ROOT / "crates/imori-automation/benches/push.txt"
@@ -103,7 +105,7 @@ def peer_rate(program: Path, folder: Path, rules: int, events: int, is_match: bo
 
 def own_rates(program: str) -> dict[str, float]:
     """Measures Imori in one turn."""
-    command = [program, "bench", "automation", "--only", "rules", "--rounds", "1", "--json", "-"]
+    command = [load_tool(program), "automation", "--only", "rules", "--rounds", "1", "--json", "-"]
     run = subprocess.run(command, check=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
     return {row["name"]: row["median"] for row in json.loads(run.stdout)["figures"]}
 

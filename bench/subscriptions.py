@@ -5,7 +5,7 @@ python3 bench/subscriptions.py --count 1000000          the million that is prom
 python3 bench/subscriptions.py --subject 'a.{n}.*'      patterns instead of plain subjects
 python3 bench/subscriptions.py --peer nats-server       the reference
 
-`imori bench peers` runs the broker, in a fresh folder on a free port.
+`imori-bench peers` runs the broker, in a fresh folder on a free port.
 
 While a connection subscribes, subscribes and unsubscribes in a storm, or disconnects with all its
 subscriptions, a pair of other clients exchanges single messages; their latency is compared with that of a
@@ -29,6 +29,8 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import urlsplit
+
+from peers import load_tool
 
 ROOT = Path(__file__).resolve().parent.parent
 PEERS = {"imori": "imori:nats", "nats-server": "nats-server"}
@@ -187,7 +189,7 @@ def told(name: str, taken: list[float], quiet: float | None) -> float:
 @contextmanager
 def running(peer: str, program: Path) -> Iterator[tuple[tuple[str, int], int]]:
     """Run a broker; yield its address and its process id."""
-    command = [str(program), "bench", "peers", PEERS[peer], "--imori", str(program)]
+    command = [load_tool(str(program)), "peers", PEERS[peer], "--imori", str(program)]
     command += ["--peers-dir", str(ROOT / ".tools" / "peers")]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdin is not None and process.stdout is not None

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from harness.automation import running_automation
-from harness.imori import BINARY
+from harness.imori import LOAD_TOOL
 
 # Fresh brokers and environments of packs take a minute on a busy machine.
 pytestmark = pytest.mark.timeout(300)
@@ -20,7 +20,7 @@ SHORT += " --cpu-time 1ms --hold 50ms --json -"
 
 def measure(*options: str) -> dict[str, dict[str, Any]]:
     """The figures of a measurement, by name."""
-    command = [BINARY, "bench", "automation", *SHORT.split(), *options]
+    command = [LOAD_TOOL, "automation", *SHORT.split(), *options]
     run = subprocess.run(command, check=False, capture_output=True, text=True)
     assert run.returncode == 0, run.stdout + run.stderr
     return {figure["name"]: figure for figure in json.loads(run.stdout)["figures"]}
@@ -68,7 +68,7 @@ def test_what_cannot_be_measured_is_said() -> None:
         (["--imori", "/nowhere/imori"], "`/nowhere/imori` is absent"),
     ]:
         run = subprocess.run(
-            [BINARY, "bench", "automation", *options], check=False, capture_output=True, text=True
+            [LOAD_TOOL, "automation", *options], check=False, capture_output=True, text=True
         )
         assert run.returncode == 1, options
         assert told in run.stderr, run.stderr

@@ -14,6 +14,7 @@ from harness.process import lines_of, note_start
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 BINARY = os.environ.get("IMORI_BIN", str(REPOSITORY / "target/debug/imori"))
+LOAD_TOOL = str(REPOSITORY / "target/debug/imori-bench")
 
 
 @dataclass(frozen=True)

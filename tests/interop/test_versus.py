@@ -6,12 +6,12 @@ import subprocess
 from pathlib import Path
 
 from harness.deadline import DEADLINE_S
-from harness.imori import BINARY
+from harness.imori import LOAD_TOOL
 
 
 def compared(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """Run `imori bench versus`; return the completed process."""
-    command = [BINARY, "bench", "versus", *arguments, "--out", str(folder)]
+    """Run `imori-bench versus`; return the completed process."""
+    command = [LOAD_TOOL, "versus", *arguments, "--out", str(folder)]
     return subprocess.run(
         command, capture_output=True, text=True, check=False, timeout=6 * DEADLINE_S
     )

@@ -41,7 +41,7 @@ impl FromStr for Amount {
 }
 
 /// Reads a duration from the command line.
-pub(crate) fn duration(text: &str) -> Result<Duration> {
+pub fn duration(text: &str) -> Result<Duration> {
     match text.parse()? {
         Amount::Time(time) => Ok(time),
         Amount::Count(_) => Err(anyhow!("`{text}` has no unit; write it as `500ms`, `10s` or `2m`")),
@@ -49,7 +49,7 @@ pub(crate) fn duration(text: &str) -> Result<Duration> {
 }
 
 /// Reads a count from the command line.
-pub(crate) fn count(text: &str) -> Result<u64> {
+pub fn count(text: &str) -> Result<u64> {
     match text.parse()? {
         Amount::Count(count) => Ok(count),
         Amount::Time(_) => Err(anyhow!("`{text}` is a time; write a count as `100000`, `512k` or `1M`")),
@@ -57,7 +57,7 @@ pub(crate) fn count(text: &str) -> Result<u64> {
 }
 
 /// Reads a number of bytes from the command line.
-pub(crate) fn size(text: &str) -> Result<usize> {
+pub fn size(text: &str) -> Result<usize> {
     let digits_end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
     let (digits, unit) = text.split_at(digits_end);
     let factor = match unit {

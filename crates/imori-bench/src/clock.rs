@@ -4,16 +4,16 @@ use std::time::Instant;
 
 /// Nanoseconds since the run began; all threads of a run share one origin.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Clock(Instant);
+pub struct Clock(Instant);
 
 impl Clock {
     /// Starts a clock at zero.
-    pub(crate) fn start() -> Clock {
+    pub fn start() -> Clock {
         Clock(Instant::now())
     }
 
     /// Nanoseconds since the start.
-    pub(crate) fn now(self) -> u64 {
+    pub fn now(self) -> u64 {
         u64::try_from(self.0.elapsed().as_nanos()).unwrap_or(u64::MAX)
     }
 }

@@ -3,18 +3,15 @@
 use anyhow::Result;
 use clap::{Args, Subcommand};
 
-use crate::automation;
 use crate::interrupt;
 use crate::options::{
-    AutomationOptions, FanOutOptions, IdleOptions, Outputs, PubsubOptions, QueueOptions, RpcOptions,
-    SoakOptions,
+    FanOutOptions, IdleOptions, Outputs, PubsubOptions, QueueOptions, RpcOptions, SoakOptions,
 };
 use crate::record::report::Report;
 use crate::report::compare::{CompareOptions, compare};
 use crate::report::runs::{Run, Runs};
 use crate::scenario;
 use crate::trust::Trust;
-use crate::versus::Beside;
 
 /// Puts load on a broker and checks everything that comes back.
 #[derive(Debug, Clone, Args)]
@@ -30,13 +27,8 @@ pub enum Task {
     /// Measure one broker.
     #[command(flatten)]
     Scenario(Box<Scenario>),
-    /// Measure the automation of a broker, and the rules that it evaluates.
-    Automation(Box<AutomationOptions>),
     /// Compare one result with another, and say whether it got worse.
     Compare(CompareOptions),
-    /// Work with several brokers.
-    #[command(flatten)]
-    Beside(Beside),
 }
 
 /// The scenario to measure.
@@ -94,23 +86,24 @@ impl Scenario {
     }
 }
 
-/// Runs the task, prints and writes the results, and returns the exit code of the command.
-pub fn run(args: &BenchArgs) -> Result<u8> {
-    match &args.task {
-        Task::Scenario(scenario) => {
-            interrupt::listen()?;
-            scenario.trust().put_in_force();
-            let report = scenario.measure()?;
-            let code = report.exit_code();
-            let runs = Runs::new(vec![Run { side: String::new(), report }]);
-            scenario.outputs().publish("imori bench", &runs)?;
-            Ok(code)
+impl Task {
+    /// Runs the task, prints and writes the results, and returns the exit code of the command.
+    ///
+    /// # Errors
+    ///
+    /// The task could not be run at all.
+    pub fn run(&self) -> Result<u8> {
+        match self {
+            Task::Scenario(scenario) => {
+                interrupt::listen()?;
+                scenario.trust().put_in_force();
+                let report = scenario.measure()?;
+                let code = report.exit_code();
+                let runs = Runs::new(vec![Run { side: String::new(), report }]);
+                scenario.outputs().publish("imori bench", &runs)?;
+                Ok(code)
+            }
+            Task::Compare(options) => compare(options),
         }
-        Task::Automation(options) => {
-            interrupt::listen()?;
-            automation::run(options)
-        }
-        Task::Compare(options) => compare(options),
-        Task::Beside(beside) => beside.run(),
     }
 }

@@ -13,7 +13,7 @@ static ASKED: OnceLock<Arc<AtomicBool>> = OnceLock::new();
 const INTERRUPTED: i32 = 130;
 
 /// Installs the signal handlers; calling it again does nothing.
-pub(crate) fn listen() -> Result<()> {
+pub fn listen() -> Result<()> {
     let asked = Arc::new(AtomicBool::new(false));
     if ASKED.set(Arc::clone(&asked)).is_err() {
         return Ok(());
@@ -27,6 +27,6 @@ pub(crate) fn listen() -> Result<()> {
 }
 
 /// Whether the run should end.
-pub(crate) fn is_asked_for() -> bool {
+pub fn is_asked_for() -> bool {
     ASKED.get().is_some_and(|asked| asked.load(Ordering::Relaxed))
 }

@@ -2,30 +2,28 @@
 //!
 //! The tool drives a broker by URL, checks every reply and every delivery, and measures what they
 //! cost the broker. It never links the server, so a bug of the broker cannot hide itself in the
-//! tool that judges it; only the evaluation of rules is also measured in this process. A program may add protocols of its own through [`driver`].
+//! tool that judges it. A program may add protocols of its own through [`driver`]; `imori-versus` builds its
+//! comparisons from the public modules.
 
 mod command;
-mod automation;
-mod versus;
-mod peers;
 mod scenario;
-mod load;
-mod protocol;
-mod report;
-mod page;
-mod watch;
-mod probe;
-mod record;
-mod options;
-mod clock;
-mod interrupt;
-mod progress;
+pub mod load;
+pub mod protocol;
+pub mod report;
+pub mod page;
+pub mod watch;
+pub mod probe;
+pub mod record;
+pub mod options;
+pub mod clock;
+pub mod interrupt;
+pub mod progress;
 mod stamp;
 mod wire;
 mod trust;
-mod url;
-mod amount;
-mod limits;
+pub mod url;
+pub mod amount;
+pub mod limits;
 
 /// The interface through which a program adds a protocol of its own.
 pub mod driver {
@@ -43,11 +41,11 @@ pub mod driver {
 }
 
 pub use amount::Amount;
-pub use command::{BenchArgs, Scenario, Task, run};
+pub use command::{BenchArgs, Scenario, Task};
 pub use options::{
-    AckMode, AckOrder, ApiUrl, Arrival, AutomationOptions, BrokerOptions, Depth, FanOutOptions, FlowOptions,
-    IdleOptions, KeepOptions, Level, LoadOptions, Objective, Outputs, PubsubOptions, QueueArgument,
-    QueueOptions, QueuePhase, Rate, ReplyKind, RpcOptions, Slo, SoakOptions, Style,
+    AckMode, AckOrder, Arrival, BrokerOptions, Depth, FanOutOptions, FlowOptions, IdleOptions, KeepOptions,
+    Level, LoadOptions, Objective, Outputs, PubsubOptions, QueueArgument, QueueOptions, QueuePhase, Rate,
+    ReplyKind, RpcOptions, Slo, SoakOptions, Style,
 };
 pub use page::axis::{Axis, Scale, Unit};
 pub use page::plot::{Plot, Point, Series, SeriesKind};
@@ -64,8 +62,4 @@ pub use report::live::Live;
 pub use report::runs::{Run, Runs};
 pub use trust::Trust;
 pub use url::{Scheme, Url};
-pub use versus::{
-    Beside, Comparison, ExperimentArgs, Failure, GuardArgs, Job, LeftOut, PeerFacts, PeersArgs, ReportArgs,
-    Settings, SyncsArgs, Turn, VersusArgs,
-};
 pub use wire::Wire;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 /// Bytes read from a socket at once, so that a batch of replies costs one system call.
-pub(crate) const READ_BYTES: usize = 256 * 1024;
+pub const READ_BYTES: usize = 256 * 1024;
 
 /// Bytes of one frame from the broker. A longer frame ends the run, because we ask for none of that size.
 pub const FRAME_BYTES_MAX: usize = 64 * 1024 * 1024;
@@ -16,10 +16,10 @@ pub(crate) const FILL_BYTES: usize = 128 * 1024;
 pub(crate) const BACKLOG_BYTES_MAX: usize = 1024 * 1024;
 
 /// Time without any progress after which a run ends as "blocked".
-pub(crate) const BLOCKED_AFTER: Duration = Duration::from_secs(10);
+pub const BLOCKED_AFTER: Duration = Duration::from_secs(10);
 
 /// Interval at which time-outs, the progress bar and the blocked rule are checked.
-pub(crate) const TICK: Duration = Duration::from_millis(100);
+pub const TICK: Duration = Duration::from_millis(100);
 
 /// Time allowed for connecting and subscribing, per connection.
 pub(crate) const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(30);
@@ -63,20 +63,10 @@ pub(crate) const REOPENING_NANOS_MAX: u64 = 60_000_000_000;
 
 /// Exit code of a run that missed an objective, and of a comparison that found a number worse than
 /// allowed. 2 is taken by clap for a command line that it cannot read.
-pub(crate) const MISSED: u8 = 5;
+pub const MISSED: u8 = 5;
 
 /// Exit code of a comparison that cannot establish a difference either way.
-pub(crate) const INCONCLUSIVE: u8 = 4;
+pub const INCONCLUSIVE: u8 = 4;
 
 /// First rate that the search for the highest rate tries, in operations a second.
 pub(crate) const FIND_RATE_FIRST: f64 = 1_000.0;
-
-/// Time after which an HTTP request without an answer, or an execution without an end, ends the measurement.
-pub(crate) const API_ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
-
-/// Bytes of the header of an HTTP response. A longer one ends the measurement, because the API has none of that size.
-pub(crate) const HEADER_BYTES_MAX: usize = 64 * 1024;
-
-/// Time after which a pack that is not yet installed ends the measurement. Building its environment takes a minute on a
-/// busy machine.
-pub(crate) const INSTALL_TIMEOUT: Duration = Duration::from_secs(600);

@@ -11,7 +11,7 @@ const ERASE: &str = "\r\x1b[K";
 
 /// Progress through the runs of all rounds.
 #[derive(Debug)]
-pub(crate) struct Progress {
+pub struct Progress {
     rounds: u32,
     runs: usize,
     done: usize,
@@ -26,7 +26,7 @@ pub(crate) struct Progress {
 
 impl Progress {
     /// Creates the progress of `rounds` rounds with `runs` runs in all.
-    pub(crate) fn new(rounds: u32, runs: usize) -> Progress {
+    pub fn new(rounds: u32, runs: usize) -> Progress {
         let now = Instant::now();
         Progress {
             rounds,
@@ -41,7 +41,7 @@ impl Progress {
     }
 
     /// Begins a run, whose job is named if there are several.
-    pub(crate) fn begin(&mut self, round: u32, peer: &str, job: Option<&str>) {
+    pub fn begin(&mut self, round: u32, peer: &str, job: Option<&str>) {
         let job = job.map_or_else(String::new, |job| format!(", {job}"));
         self.current = format!("round {round} of {}, {peer}{job}", self.rounds);
         let now = Instant::now();
@@ -52,7 +52,7 @@ impl Progress {
     }
 
     /// Redraws the line on a terminal if a second has passed.
-    pub(crate) fn tick(&mut self) {
+    pub fn tick(&mut self) {
         let now = Instant::now();
         let is_due = self.drawn.is_none_or(|drawn| now.duration_since(drawn) >= REDRAW_EVERY);
         if self.is_terminal && is_due {
@@ -61,18 +61,18 @@ impl Progress {
     }
 
     /// Counts runs as done until `done` of them are.
-    pub(crate) fn done(&mut self, done: usize) {
+    pub fn done(&mut self, done: usize) {
         self.done = done;
         self.ended = Instant::now();
     }
 
     /// Number of runs that are done.
-    pub(crate) fn runs_done(&self) -> usize {
+    pub fn runs_done(&self) -> usize {
         self.done
     }
 
     /// Erases the line from a terminal.
-    pub(crate) fn clear(&self) {
+    pub fn clear(&self) {
         if self.is_terminal {
             put(ERASE);
         }
@@ -101,7 +101,7 @@ impl Progress {
 }
 
 /// Formats a duration with the precision that a person waits by.
-pub(crate) fn in_words(time: Duration) -> String {
+pub fn in_words(time: Duration) -> String {
     // Rounded up, so that nothing is left only at the end.
     let seconds = time.as_secs() + u64::from(time.subsec_nanos() > 0);
     match seconds {

@@ -36,7 +36,7 @@ pub struct PeerScheme {
 static BROUGHT: OnceLock<Vec<PeerScheme>> = OnceLock::new();
 
 /// Adds schemes that URLs may have, for the whole process; only the first call counts.
-pub(crate) fn bring(schemes: Vec<PeerScheme>) {
+pub fn bring(schemes: Vec<PeerScheme>) {
     BROUGHT.get_or_init(|| schemes);
 }
 
@@ -137,12 +137,12 @@ impl Scheme {
     }
 
     /// The schemes that the program added.
-    pub(crate) fn of_peers() -> impl Iterator<Item = Scheme> {
+    pub fn of_peers() -> impl Iterator<Item = Scheme> {
         BROUGHT.get().into_iter().flatten().map(|scheme| Scheme::Peer(*scheme))
     }
 
     /// The scheme of a URL, if it is known.
-    pub(crate) fn of(url: &str) -> Option<Scheme> {
+    pub fn of(url: &str) -> Option<Scheme> {
         let (name, _) = url.split_once("://")?;
         scheme_of(name).map(|(scheme, _)| scheme)
     }
@@ -159,7 +159,7 @@ impl Scheme {
     }
 
     /// The word after a peer's name and a colon, such as `nats` in `imori:nats`.
-    pub(crate) fn word(self) -> &'static str {
+    pub fn word(self) -> &'static str {
         match self {
             Scheme::Stomp | Scheme::Nats | Scheme::Amqp | Scheme::Amqp10 => self.name(),
             Scheme::Peer(scheme) => scheme.word,
@@ -167,7 +167,7 @@ impl Scheme {
     }
 
     /// The URL of a peer started on loopback.
-    pub(crate) fn on_loopback(self, port: u16) -> String {
+    pub fn on_loopback(self, port: u16) -> String {
         let login =
             if matches!(self, Scheme::Stomp | Scheme::Amqp | Scheme::Amqp10) { "guest:guest@" } else { "" };
         format!("{}://{login}127.0.0.1:{port}", self.name())

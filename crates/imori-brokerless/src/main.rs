@@ -4,8 +4,9 @@ use std::io::Write;
 use std::process::ExitCode;
 
 use clap::Parser;
-use imori_bench::{BenchArgs, driver};
+use imori_bench::driver;
 use imori_brokerless::PROTOCOLS;
+use imori_versus::BenchArgs;
 
 // As in `imori`, whose load tool has the same allocator.
 #[global_allocator]
@@ -24,7 +25,7 @@ struct Command {
 
 fn main() -> ExitCode {
     driver::bring(&PROTOCOLS);
-    match imori_bench::run(&Command::parse().bench) {
+    match imori_versus::run(&Command::parse().bench) {
         Ok(code) => ExitCode::from(code),
         Err(error) => {
             // Nothing is left to say if standard error is closed too.

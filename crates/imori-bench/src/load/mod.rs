@@ -8,7 +8,7 @@ pub(crate) mod responder;
 pub(crate) mod publisher;
 pub(crate) mod consumer;
 pub(crate) mod flow;
-pub(crate) mod schedule;
+pub mod schedule;
 mod unconfirmed;
 pub(crate) mod spread;
 mod calls;

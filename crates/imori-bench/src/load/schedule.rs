@@ -7,7 +7,7 @@ const SECOND: f64 = 1e9;
 
 /// The due times of one connection's operations, in nanoseconds of the run's clock.
 #[derive(Debug, Clone)]
-pub(crate) struct Schedule {
+pub struct Schedule {
     arrival: Arrival,
     /// Mean time between two operations, in nanoseconds.
     gap: f64,
@@ -24,13 +24,7 @@ impl Schedule {
     ///
     /// `share` is the index of this connection and the number of connections. A fixed pace is
     /// shifted by the index, so that the gaps between all operations are equal too.
-    pub(crate) fn new(
-        arrival: Arrival,
-        rate: f64,
-        seed: u64,
-        share: (u32, u32),
-        span: (u64, u64),
-    ) -> Schedule {
+    pub fn new(arrival: Arrival, rate: f64, seed: u64, share: (u32, u32), span: (u64, u64)) -> Schedule {
         let (index, count) = (f64::from(share.0), f64::from(share.1.max(1)));
         let gap = SECOND * count / rate;
         let mut schedule = Schedule {
@@ -53,12 +47,12 @@ impl Schedule {
     }
 
     /// When the next operation is due; `None` after the end.
-    pub(crate) fn peek(&self) -> Option<u64> {
+    pub fn peek(&self) -> Option<u64> {
         (self.next < self.end).then_some(self.next as u64)
     }
 
     /// Moves on to the next operation.
-    pub(crate) fn advance(&mut self) {
+    pub fn advance(&mut self) {
         match self.arrival {
             Arrival::Fixed => self.next += self.gap,
             Arrival::Poisson => self.next += self.exponential(),

@@ -33,7 +33,7 @@ impl Level {
     }
 
     /// Whether messages must survive the broker's own memory, and so need durable queues.
-    pub(crate) fn is_durable(self) -> bool {
+    pub fn is_durable(self) -> bool {
         self > Level::Memory
     }
 }

@@ -152,7 +152,7 @@ impl LoadOptions {
     }
 
     /// Refuses options that specify neither a rate nor a closed loop.
-    pub(crate) fn check_is_said(&self) -> Result<()> {
+    pub fn check_is_said(&self) -> Result<()> {
         ensure!(
             self.rate.is_some() || self.closed,
             "nothing says how fast to send; name a rate with `--rate 5000`, or ask for a closed loop with `--closed`"

@@ -1,6 +1,5 @@
 //! The options of the command line, each with its meaning and default.
 
-mod automation;
 mod soak;
 mod oneway;
 mod rpc;
@@ -10,7 +9,6 @@ pub(crate) mod level;
 mod broker;
 mod outputs;
 
-pub use automation::{ApiUrl, AutomationOptions};
 pub use broker::{BrokerOptions, IdleOptions, Style};
 pub use level::{KeepOptions, Level, QueueArgument};
 pub use load::{Arrival, LoadOptions, Rate};

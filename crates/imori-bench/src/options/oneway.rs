@@ -187,7 +187,7 @@ impl QueueOptions {
     }
 
     /// Refuses combinations of options that cannot run together.
-    pub(crate) fn check(&self) -> Result<()> {
+    pub fn check(&self) -> Result<()> {
         self.flow.check(self.publishers, self.size)?;
         ensure!(self.queues >= 1, "a queue scenario needs a queue; ask for 1 or more");
         ensure!(
@@ -246,7 +246,7 @@ pub struct PubsubOptions {
 
 impl PubsubOptions {
     /// Refuses combinations of options that cannot run together.
-    pub(crate) fn check(&self) -> Result<()> {
+    pub fn check(&self) -> Result<()> {
         ensure!(self.subscribers >= 1, "a subject needs a subscriber; ask for 1 or more");
         ensure!(
             (1..=self.publishers).contains(&self.subjects()),

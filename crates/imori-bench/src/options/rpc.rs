@@ -94,7 +94,7 @@ pub struct RpcOptions {
 
 impl RpcOptions {
     /// Refuses combinations of options that cannot be run.
-    pub(crate) fn check(&self) -> Result<()> {
+    pub fn check(&self) -> Result<()> {
         self.load.check()?;
         ensure!(
             self.requesters >= 1 && self.responders >= 1,

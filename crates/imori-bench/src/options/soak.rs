@@ -31,7 +31,7 @@ pub struct SoakOptions {
 
 impl SoakOptions {
     /// Refuses combinations of options that cannot be run.
-    pub(crate) fn check(&self) -> Result<()> {
+    pub fn check(&self) -> Result<()> {
         self.load.check()?;
         ensure!(
             self.load.rate.is_some(),

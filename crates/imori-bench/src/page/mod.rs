@@ -4,13 +4,13 @@ pub(crate) mod figure;
 pub(crate) mod graphs;
 pub(crate) mod heat;
 pub(crate) mod columns;
-pub(crate) mod plot;
+pub mod plot;
 pub(crate) mod frame;
 pub(crate) mod table;
-pub(crate) mod axis;
+pub mod axis;
 pub(crate) mod buckets;
 pub(crate) mod verdict;
 pub(crate) mod markup;
-pub(crate) mod quantity;
+pub mod quantity;
 #[cfg(test)]
 pub(crate) mod well_formed;

@@ -1,7 +1,7 @@
 //! Formats numbers for people: three significant digits and a unit.
 
 /// Formats an integer with spaces between groups of three digits.
-pub(crate) fn grouped(value: f64) -> String {
+pub fn grouped(value: f64) -> String {
     let digits = format!("{:.0}", value.abs());
     let mut shown = if value <= -0.5 { "-".to_owned() } else { String::new() };
     for (at, digit) in digits.chars().enumerate() {
@@ -28,7 +28,7 @@ pub(crate) fn significant(value: f64) -> String {
 }
 
 /// Formats microseconds with a suitable unit, in ASCII.
-pub(crate) fn time(micros: f64) -> String {
+pub fn time(micros: f64) -> String {
     match micros {
         _ if micros < 999.5 => format!("{} us", significant(micros)),
         _ if micros < 999_500.0 => format!("{} ms", significant(micros / 1e3)),
@@ -37,7 +37,7 @@ pub(crate) fn time(micros: f64) -> String {
 }
 
 /// Formats bytes with a suitable unit.
-pub(crate) fn bytes(count: f64) -> String {
+pub fn bytes(count: f64) -> String {
     let mut rest = count;
     for unit in ["B", "KiB", "MiB"] {
         if rest.abs() < 1_023.5 {

@@ -8,4 +8,4 @@ pub(crate) mod canary;
 pub(crate) mod usual;
 pub(crate) mod host;
 pub(crate) mod quota;
-pub(crate) mod process;
+pub mod process;

@@ -10,7 +10,7 @@ const TICKS_A_SECOND: f64 = 100.0;
 
 /// Resource usage of processes and their descendants at one moment.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Serialize)]
-pub(crate) struct Usage {
+pub struct Usage {
     /// User and system time in ticks, including that of reaped children.
     pub cpu_ticks: u64,
     /// Resident memory in bytes.
@@ -29,7 +29,7 @@ pub(crate) struct Usage {
 
 impl Usage {
     /// CPU-seconds used since `earlier`.
-    pub(crate) fn cpu_seconds_since(&self, earlier: &Usage) -> f64 {
+    pub fn cpu_seconds_since(&self, earlier: &Usage) -> f64 {
         self.cpu_ticks.saturating_sub(earlier.cpu_ticks) as f64 / TICKS_A_SECOND
     }
 }
@@ -45,7 +45,7 @@ pub(crate) struct Stat {
 }
 
 /// The sum over these processes and their descendants; fails if one of the roots is gone.
-pub(crate) fn usage(roots: &[u32]) -> Result<Usage> {
+pub fn usage(roots: &[u32]) -> Result<Usage> {
     let tree = tree(roots)?;
     if let Some(pid) = roots.iter().find(|pid| stat(**pid).is_none()) {
         return Err(anyhow!("process `{pid}` is gone; name the running broker with `--pid`"));
@@ -88,14 +88,14 @@ pub(crate) fn cpus_allowed(pid: u32) -> Option<String> {
 }
 
 /// Whether a process exists and has not ended; a zombie has.
-pub(crate) fn is_running(pid: u32) -> bool {
+pub fn is_running(pid: u32) -> bool {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     let state = stat.rsplit_once(')').and_then(|(_, rest)| rest.split_ascii_whitespace().next());
     state.is_some_and(|state| !matches!(state, "Z" | "X"))
 }
 
 /// These processes and their descendants.
-pub(crate) fn tree(roots: &[u32]) -> Result<Vec<u32>> {
+pub fn tree(roots: &[u32]) -> Result<Vec<u32>> {
     if roots.is_empty() {
         return Ok(Vec::new());
     }

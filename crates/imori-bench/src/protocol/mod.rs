@@ -1,6 +1,6 @@
 //! Protocols: one driver each, and the session that opens a connection.
 
-pub(crate) mod session;
+pub mod session;
 pub(crate) mod stomp;
 mod stomp_frame;
 pub(crate) mod nats;

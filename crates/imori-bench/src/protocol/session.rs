@@ -45,7 +45,7 @@ pub(crate) fn driver(broker: &BrokerOptions) -> Result<&'static dyn Driver> {
 }
 
 /// The driver of a protocol, in a broker's dialect.
-pub(crate) fn driver_of(scheme: Scheme, style: Style) -> Result<&'static dyn Driver> {
+pub fn driver_of(scheme: Scheme, style: Style) -> Result<&'static dyn Driver> {
     Ok(match (scheme, style) {
         (Scheme::Nats, _) => &Nats,
         (Scheme::Amqp, _) => &Amqp,
@@ -62,7 +62,7 @@ pub(crate) fn driver_of(scheme: Scheme, style: Style) -> Result<&'static dyn Dri
 
 /// A blocking connection on which the broker has accepted the login.
 #[derive(Debug)]
-pub(crate) struct Session {
+pub struct Session {
     driver: &'static dyn Driver,
     reader: Box<dyn Reader>,
     socket: Wire<TcpStream>,
@@ -86,12 +86,12 @@ pub(crate) struct Parts {
 
 impl Session {
     /// Connects and logs in.
-    pub(crate) fn open(driver: &'static dyn Driver, url: &Url) -> Result<Session> {
+    pub fn open(driver: &'static dyn Driver, url: &Url) -> Result<Session> {
         Session::open_within(driver, url, HANDSHAKE_TIMEOUT)
     }
 
     /// Connects and logs in with a time limit for each step.
-    pub(crate) fn open_within(driver: &'static dyn Driver, url: &Url, timeout: Duration) -> Result<Session> {
+    pub fn open_within(driver: &'static dyn Driver, url: &Url, timeout: Duration) -> Result<Session> {
         let (socket, unread) = connect(url, timeout)?;
         let mut session = Session { driver, reader: driver.reader(), socket, unread, set_up: Vec::new() };
         let mut login = Vec::new();
@@ -103,12 +103,12 @@ impl Session {
     }
 
     /// Name and version that the broker reports.
-    pub(crate) fn server(&self) -> &str {
+    pub fn server(&self) -> &str {
         self.reader.server()
     }
 
     /// Refuses bodies larger than the limit that the broker announced.
-    pub(crate) fn check_body(&self, size: usize) -> Result<()> {
+    pub fn check_body(&self, size: usize) -> Result<()> {
         match self.reader.body_bytes_max().filter(|max| size > *max) {
             Some(max) => bail!("the broker takes no body of `{size}` bytes; use `--size {max}` or less"),
             None => Ok(()),
@@ -116,14 +116,14 @@ impl Session {
     }
 
     /// Subscribes and waits until the subscription is active.
-    pub(crate) fn subscribe(&mut self, destination: &Destination, terms: Terms) -> Result<()> {
+    pub fn subscribe(&mut self, destination: &Destination, terms: Terms) -> Result<()> {
         let mut subscribe = Vec::new();
         self.driver.subscribe(destination, terms, ConfirmMode::Each, &mut subscribe);
         self.set_up(subscribe)
     }
 
     /// Declares the destination, and requests confirms if the protocol does that once per connection.
-    pub(crate) fn prepare(&mut self, destination: &Destination, confirm: ConfirmMode) -> Result<()> {
+    pub fn prepare(&mut self, destination: &Destination, confirm: ConfirmMode) -> Result<()> {
         let mut preparation = Vec::new();
         self.driver.prepare(destination, confirm, &mut preparation);
         match preparation.is_empty() {
@@ -133,7 +133,7 @@ impl Session {
     }
 
     /// Writes a set-up step and waits until the broker confirms it.
-    pub(crate) fn set_up(&mut self, bytes: Vec<u8>) -> Result<()> {
+    pub fn set_up(&mut self, bytes: Vec<u8>) -> Result<()> {
         self.write(&bytes)?;
         self.confirmed()?;
         self.set_up.push(bytes);
@@ -141,7 +141,7 @@ impl Session {
     }
 
     /// The request template of the requester on this connection.
-    pub(crate) fn request(
+    pub fn request(
         &mut self,
         service: &Destination,
         replies: &Replies,
@@ -156,12 +156,7 @@ impl Session {
     }
 
     /// The message template of the publisher on this connection.
-    pub(crate) fn message(
-        &mut self,
-        destination: &Destination,
-        filler: &[u8],
-        manner: Manner,
-    ) -> MessageTemplate {
+    pub fn message(&mut self, destination: &Destination, filler: &[u8], manner: Manner) -> MessageTemplate {
         let mut message = self.driver.message(destination, filler, manner);
         self.reader.feed(&mut message);
         message

@@ -42,20 +42,26 @@ pub struct Latency {
 
 /// A histogram of times.
 #[derive(Debug)]
-pub(crate) struct Recorder {
+pub struct Recorder {
     histogram: Histogram<u64>,
+}
+
+impl Default for Recorder {
+    fn default() -> Recorder {
+        Recorder::new()
+    }
 }
 
 impl Recorder {
     /// Creates an empty histogram: 1 ns to 1 h, three significant digits.
-    pub(crate) fn new() -> Recorder {
+    pub fn new() -> Recorder {
         let histogram = Histogram::new_with_bounds(1, NANOS_MAX, 3)
             .expect("the bounds are constants that the crate accepts");
         Recorder { histogram }
     }
 
     /// Adds one time; anything longer than an hour counts as an hour.
-    pub(crate) fn record(&mut self, nanos: u64) {
+    pub fn record(&mut self, nanos: u64) {
         self.histogram.saturating_record(nanos);
     }
 
@@ -70,7 +76,7 @@ impl Recorder {
     }
 
     /// The percentiles that have enough samples above them.
-    pub(crate) fn summary(&self, kind: LatencyKind) -> Latency {
+    pub fn summary(&self, kind: LatencyKind) -> Latency {
         let samples = self.histogram.len();
         Latency {
             kind,
@@ -89,7 +95,7 @@ impl Recorder {
     }
 
     /// A quantile in microseconds; `None` if too few samples lie above it.
-    pub(crate) fn quantile_us(&self, quantile: f64) -> Option<f64> {
+    pub fn quantile_us(&self, quantile: f64) -> Option<f64> {
         let above = (self.histogram.len() as f64 * (1.0 - quantile) + 1e-6) as u64;
         (above >= SAMPLES_ABOVE_MIN).then(|| micros(self.histogram.value_at_quantile(quantile)))
     }
@@ -101,7 +107,7 @@ impl Recorder {
     }
 
     /// Number of recorded times.
-    pub(crate) fn samples(&self) -> u64 {
+    pub fn samples(&self) -> u64 {
         self.histogram.len()
     }
 

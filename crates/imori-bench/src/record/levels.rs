@@ -21,12 +21,12 @@ pub struct Levels {
 
 impl Levels {
     /// Starts without confirms.
-    pub(crate) fn of(asked: Level) -> Levels {
+    pub fn of(asked: Level) -> Levels {
         Levels { asked, ..Levels::default() }
     }
 
     /// Counts a confirm.
-    pub(crate) fn note(&mut self, said: Option<Level>) {
+    pub fn note(&mut self, said: Option<Level>) {
         match said {
             Some(Level::Memory) => self.memory += 1,
             Some(Level::Os) => self.os += 1,
@@ -36,7 +36,7 @@ impl Levels {
     }
 
     /// Adds the counts of another part of the run.
-    pub(crate) fn add(&mut self, other: &Levels) {
+    pub fn add(&mut self, other: &Levels) {
         let Levels { asked: _, memory, os, disk, unsaid } = other;
         self.memory += memory;
         self.os += os;
@@ -55,7 +55,7 @@ impl Levels {
     }
 
     /// The reported levels, in words.
-    pub(crate) fn said(&self) -> String {
+    pub fn said(&self) -> String {
         match (self.lowest(), self.unsaid) {
             (None, 0) => "nothing confirmed".to_owned(),
             (None, _) => "not said by the broker".to_owned(),
@@ -77,7 +77,7 @@ impl Levels {
     }
 
     /// An error message if any confirm was below the requested level.
-    pub(crate) fn complaint(&self) -> Option<String> {
+    pub fn complaint(&self) -> Option<String> {
         let lowest = self.lowest().filter(|lowest| *lowest < self.asked)?;
         Some(format!(
             "the broker confirmed {} of {} messages at a lower level than `{}`, the lowest `{}`; ask for less with \

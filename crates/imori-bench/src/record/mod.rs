@@ -1,13 +1,13 @@
 //! The results of a run, as values that are written to JSON and read back.
 
-pub(crate) mod report;
+pub mod report;
 mod timeline;
 pub(crate) mod heat;
-pub(crate) mod series;
-pub(crate) mod machine;
+pub mod series;
+pub mod machine;
 pub(crate) mod slow;
-pub(crate) mod latency;
+pub mod latency;
 pub(crate) mod ledger;
-pub(crate) mod levels;
+pub mod levels;
 
 pub(crate) use timeline::Timeline;

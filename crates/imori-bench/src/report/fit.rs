@@ -11,7 +11,7 @@ const LABEL: usize = 13;
 const WIDTH_MIN: usize = 30;
 
 /// Prints text on standard output, fitted to the terminal if that is one.
-pub(crate) fn print(text: &str) -> Result<()> {
+pub fn print(text: &str) -> Result<()> {
     let text = width().map_or_else(|| text.to_owned(), |width| fitted(text, width));
     std::io::stdout().write_all(text.as_bytes()).context("standard output is closed")
 }

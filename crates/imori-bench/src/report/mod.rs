@@ -1,16 +1,16 @@
 //! Reports of a run: text and a live view for people, an HTML page to publish, files for programs.
 
-pub(crate) mod compare;
-pub(crate) mod write;
-pub(crate) mod html;
+pub mod compare;
+pub mod write;
+pub mod html;
 mod several;
 mod one;
 mod measure;
-pub(crate) mod spread;
+pub mod spread;
 pub(crate) mod csv;
-pub(crate) mod runs;
-pub(crate) mod packed;
-pub(crate) mod fit;
+pub mod runs;
+pub mod packed;
+pub mod fit;
 pub(crate) mod live;
 mod text;
 mod drift;

@@ -17,7 +17,7 @@ const PACKED: &str = "gz";
 /// Replaces a file by its compressed form, and returns the new path.
 ///
 /// The program `gzip` does it, because compressing one file per run does not justify a dependency.
-pub(crate) fn pack(file: &Path) -> Result<PathBuf> {
+pub fn pack(file: &Path) -> Result<PathBuf> {
     let status = Command::new("gzip").args(["--best", "--force", "--no-name"]).arg(file).status();
     let status = status.context("`gzip` cannot be run; install it")?;
     ensure!(status.success(), "`gzip` cannot pack `{}`", file.display());
@@ -30,7 +30,7 @@ pub(crate) fn pack(file: &Path) -> Result<PathBuf> {
 /// Reads a file, compressed or not; fails if it has more than `FILE_BYTES_MAX` bytes.
 ///
 /// The error comes from the file system, or says that `gzip` cannot unpack the file.
-pub(crate) fn read(file: &Path) -> std::io::Result<Vec<u8>> {
+pub fn read(file: &Path) -> std::io::Result<Vec<u8>> {
     match file.extension() == Some(OsStr::new(PACKED)) {
         true => unpacked(file),
         false => fs::File::open(file).and_then(bounded),
@@ -60,7 +60,7 @@ fn bounded(source: impl Read) -> std::io::Result<Vec<u8>> {
 }
 
 /// The only raw result in a folder, or the path itself if it is not a folder.
-pub(crate) fn raw_in(path: &Path) -> Result<PathBuf> {
+pub fn raw_in(path: &Path) -> Result<PathBuf> {
     if !path.is_dir() {
         return Ok(path.to_owned());
     }

@@ -36,7 +36,7 @@ impl Runs {
     }
 
     /// Names of the sides, in order of their first run.
-    pub(crate) fn sides(&self) -> Vec<&str> {
+    pub fn sides(&self) -> Vec<&str> {
         let mut sides: Vec<&str> = Vec::new();
         for run in &self.runs {
             if !sides.contains(&run.side.as_str()) {
@@ -47,13 +47,13 @@ impl Runs {
     }
 
     /// The reports of a side.
-    pub(crate) fn of_side<'a>(&'a self, side: &'a str) -> impl Iterator<Item = &'a Report> {
+    pub fn of_side<'a>(&'a self, side: &'a str) -> impl Iterator<Item = &'a Report> {
         self.runs.iter().filter(move |run| run.side == side).map(|run| &run.report)
     }
 }
 
 /// Reads a file with one or several reports, compressed or not; a folder must contain exactly one.
-pub(crate) fn read(file: &str) -> Result<Runs> {
+pub fn read(file: &str) -> Result<Runs> {
     let raw = packed::raw_in(Path::new(file))?;
     let text = packed::read(&raw).map_err(|error| unreadable(file, &error))?;
     parse(&text).map_err(|error| anyhow!("`{file}` {error}"))

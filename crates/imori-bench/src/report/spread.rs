@@ -2,20 +2,20 @@
 
 /// A median with its range.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Spread {
+pub struct Spread {
     /// The median.
-    pub(crate) median: f64,
+    pub median: f64,
     /// The least value.
-    pub(crate) least: f64,
+    pub least: f64,
     /// The greatest value.
-    pub(crate) greatest: f64,
+    pub greatest: f64,
     /// Number of values.
-    pub(crate) count: usize,
+    pub count: usize,
 }
 
 impl Spread {
     /// The spread of these values; `None` if there are none.
-    pub(crate) fn of(values: impl Iterator<Item = f64>) -> Option<Spread> {
+    pub fn of(values: impl Iterator<Item = f64>) -> Option<Spread> {
         let mut values: Vec<f64> = values.filter(|value| value.is_finite()).collect();
         values.sort_by(f64::total_cmp);
         let count = values.len();
@@ -25,7 +25,7 @@ impl Spread {
     }
 
     /// Formats the median, and the range if the values differ.
-    pub(crate) fn show(&self, show: impl Fn(f64) -> String) -> String {
+    pub fn show(&self, show: impl Fn(f64) -> String) -> String {
         let (median, least, greatest) = (show(self.median), show(self.least), show(self.greatest));
         if least == greatest {
             return median;

@@ -120,7 +120,7 @@ fn make_folder(place: &str, seconds: &Path) -> Result<()> {
 }
 
 /// Writes a file through a temporary one, so that its name never refers to a partial file.
-pub(crate) fn save(file: &str, option: &str, bytes: &[u8]) -> Result<()> {
+pub fn save(file: &str, option: &str, bytes: &[u8]) -> Result<()> {
     let path = Path::new(file);
     let is_special = fs::metadata(path).is_ok_and(|metadata| !metadata.is_file());
     let written = if is_special { write_into(path, bytes) } else { write_beside(path, bytes) };

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use crate::record::machine::Machine;
 
 /// The facts of this machine, and the file system of `folder`.
-pub(crate) fn machine_facts(folder: &Path) -> Machine {
+pub fn machine_facts(folder: &Path) -> Machine {
     let read = |file: &str| fs::read_to_string(file).unwrap_or_default();
     let cpus = std::thread::available_parallelism().map_or(0, |cpus| cpus.get() as u32);
     let (cpu, online) = parse_cpus(&read("/proc/cpuinfo"));

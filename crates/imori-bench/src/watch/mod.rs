@@ -1,7 +1,7 @@
 //! The watch that runs beside the load: measures the cost of broker and client, and finds the
 //! causes of stalls.
 
-pub(crate) mod watching;
+pub mod watching;
 pub(crate) mod stalls;
 pub(crate) mod verdict;
 pub(crate) mod findings;
@@ -11,7 +11,7 @@ pub(crate) mod evidence;
 pub(crate) mod sampler;
 pub(crate) mod process_watch;
 pub(crate) mod sample;
-pub(crate) mod facts;
+pub mod facts;
 pub(crate) mod place;
-pub(crate) mod port;
+pub mod port;
 pub(crate) mod cost;

@@ -3,7 +3,7 @@
 use std::fs;
 
 /// Processes of this machine that listen on a TCP port; other users' processes may be invisible.
-pub(crate) fn listeners(port: u16) -> Vec<u32> {
+pub fn listeners(port: u16) -> Vec<u32> {
     let tables = ["/proc/self/net/tcp", "/proc/self/net/tcp6"];
     let inodes: Vec<u64> = tables
         .iter()

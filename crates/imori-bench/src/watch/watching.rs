@@ -30,23 +30,23 @@ const SECOND_NANOS: u64 = 1_000_000_000;
 
 /// The processes, folders and addresses to watch.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct WatchOptions {
+pub struct WatchOptions {
     /// The broker's processes; if empty and the broker runs here, they are found by its port.
-    pub(crate) pids: Vec<u32>,
+    pub pids: Vec<u32>,
     /// The broker's host, as in the URL.
-    pub(crate) host: String,
+    pub host: String,
     /// The broker's port.
-    pub(crate) port: u16,
+    pub port: u16,
     /// Folder for the disk canary; by default one on the broker's file system.
-    pub(crate) disk_canary: Option<PathBuf>,
+    pub disk_canary: Option<PathBuf>,
     /// A TCP echo service on the broker's host; without one, see [`echo`].
-    pub(crate) echo: Option<SocketAddr>,
+    pub echo: Option<SocketAddr>,
     /// Number of load threads.
-    pub(crate) load_threads: u32,
+    pub load_threads: u32,
 }
 
 /// The running canaries and the sampler.
-pub(crate) struct Watch {
+pub struct Watch {
     clock: Clock,
     is_over: Arc<AtomicBool>,
     threads: Vec<JoinHandle<()>>,
@@ -59,7 +59,7 @@ pub(crate) struct Watch {
 
 impl Watch {
     /// Starts watching; anything that cannot be observed is mentioned in the verdicts and is not an error.
-    pub(crate) fn start(clock: Clock, options: &WatchOptions) -> Result<Watch> {
+    pub fn start(clock: Clock, options: &WatchOptions) -> Result<Watch> {
         let address = resolve(&options.host, options.port)?;
         let is_address_here = is_here(address);
         let pids = match options.pids.as_slice() {
@@ -119,17 +119,17 @@ impl Watch {
     }
 
     /// The broker's processes, given in the options or found by port, without their descendants.
-    pub(crate) fn pids(&self) -> &[u32] {
+    pub fn pids(&self) -> &[u32] {
         &self.pids
     }
 
     /// The folder in which the disk canary writes, if there is one.
-    pub(crate) fn disk_folder(&self) -> Option<&Path> {
+    pub fn disk_folder(&self) -> Option<&Path> {
         self.disk_folder.as_deref()
     }
 
     /// Measurements of broker and machine in the last second.
-    pub(crate) fn live(&self) -> (Option<BrokerSecond>, HostSecond) {
+    pub fn live(&self) -> (Option<BrokerSecond>, HostSecond) {
         let now = self.clock.now();
         let begin = now.saturating_sub(SECOND_NANOS);
         let samples = self.samples.lock().unwrap_or_else(PoisonError::into_inner);
@@ -158,7 +158,7 @@ impl Watch {
     }
 
     /// Ends all threads and returns their observations.
-    pub(crate) fn stop(mut self) -> Watched {
+    pub fn stop(mut self) -> Watched {
         self.is_over.store(true, Ordering::Relaxed);
         let patience = Instant::now();
         while self.threads.iter().any(|thread| !thread.is_finished()) && patience.elapsed() < STOP_PATIENCE {
@@ -189,7 +189,7 @@ impl Drop for Watch {
 
 /// The observations of a finished run.
 #[derive(Debug)]
-pub(crate) struct Watched {
+pub struct Watched {
     evidence: Evidence,
     setting: Setting,
 }
@@ -197,7 +197,7 @@ pub(crate) struct Watched {
 impl Watched {
     /// Measurements of broker, machine and client in second `number` after `from`, the nanosecond at which measuring
     /// began.
-    pub(crate) fn second(&self, number: u32, from: u64) -> (Option<BrokerSecond>, HostSecond, f64) {
+    pub fn second(&self, number: u32, from: u64) -> (Option<BrokerSecond>, HostSecond, f64) {
         let begin = from.saturating_add(u64::from(number) * SECOND_NANOS);
         let end = begin.saturating_add(SECOND_NANOS);
         let between = self.evidence.around(begin, end);
@@ -213,13 +213,13 @@ impl Watched {
     }
 
     /// Latency of the disk canary's writes and syncs within the interval; `None` if there were none.
-    pub(crate) fn disk_sync(&self, begin: u64, end: u64) -> Option<Latency> {
+    pub fn disk_sync(&self, begin: u64, end: u64) -> Option<Latency> {
         let syncs = self.evidence.disk_syncs(begin, end);
         (syncs.samples() > 0).then(|| syncs.summary(LatencyKind::Service))
     }
 
     /// Reasons why something could not be observed, for the notes of a report.
-    pub(crate) fn failures(&self) -> Vec<String> {
+    pub fn failures(&self) -> Vec<String> {
         self.evidence.failures().map(|(_, why)| why.to_owned()).collect()
     }
 }

@@ -10,7 +10,6 @@ mod levels;
 mod liar;
 mod nats_liar;
 mod open_loop;
-mod versus;
 
 use std::thread::scope;
 

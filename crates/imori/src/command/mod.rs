@@ -131,7 +131,7 @@ impl Cli {
     /// Runs the command and returns the exit code.
     pub(crate) fn run(self) -> anyhow::Result<u8> {
         let done = match self.command {
-            Command::Bench(bench) => return imori_bench::run(&bench),
+            Command::Bench(bench) => return bench.task.run(),
             Command::Serve(serve) => serve.run(),
             Command::Pub(publish) => publish.run(),
             Command::Sub(subscribe) => subscribe.run(),
