@@ -23,3 +23,21 @@ mod filters;
 mod python;
 pub mod value;
 pub mod limits;
+
+/// What the tests of this crate reach beside its public items.
+#[doc(hidden)]
+pub mod for_tests {
+    pub use crate::aliases::anchors::{Anchors, anchors};
+    pub use crate::criteria::date::parse as parse_date;
+    pub use crate::definitions::{Definition, Graph};
+    pub use crate::expressions::{
+        CurrentTask, EvaluationError, Evaluator, Fault, Scope, Statuses, Token, TokenError, evaluate_yaql,
+        inline_parameters, parse_yaql, tokens, yaql_syntax_error,
+    };
+    pub use crate::orquesta::contexts::{Context, variables};
+    pub use crate::orquesta::statuses::{
+        Siblings, TaskStatus, Tasks, after_item, after_task, workflow_name, workflow_status,
+    };
+    pub use crate::webhooks::form::fields as form_fields;
+    pub use crate::yaml::quotes::indented;
+}

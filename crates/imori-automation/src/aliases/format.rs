@@ -201,6 +201,3 @@ fn check_names(source: &str) -> Result<(), AliasError> {
 fn text<'a>(found: &regex::Captures<'a>, group: usize) -> &'a str {
     found.get(group).map_or("", |part| part.as_str())
 }
-
-#[cfg(test)]
-mod tests;

@@ -3,7 +3,7 @@
 mod help;
 mod alias;
 mod format;
-mod anchors;
+pub(crate) mod anchors;
 
 pub use alias::{Alias, AliasMatch, Form, MatchError, match_command};
 pub use format::{AliasError, AliasFormat};

@@ -275,6 +275,3 @@ fn result(state: &State) -> Map {
     }
     result
 }
-
-#[cfg(test)]
-mod tests;

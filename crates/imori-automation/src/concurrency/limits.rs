@@ -310,6 +310,3 @@ impl Limit {
         self.counts.get(key).copied().unwrap_or_default() >= self.policy.threshold
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -79,6 +79,3 @@ impl Criteria {
         self.criteria.is_empty() || instance.payload().is_truthy()
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -11,7 +11,7 @@ mod wildcard;
 mod expression;
 mod translation;
 mod class;
-mod date;
+pub(crate) mod date;
 mod loose_date;
 mod iso_date;
 mod comparison;

@@ -10,7 +10,7 @@ pub(crate) const COMMANDS: &[&str] = &["continue", "fail", "noop", "retry"];
 
 /// A workflow.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub(crate) struct Definition {
+pub struct Definition {
     pub(crate) input: Vec<(String, Value)>,
     pub(crate) vars: Vec<(String, Value)>,
     pub(crate) output: Vec<(String, Value)>,
@@ -48,9 +48,10 @@ pub(crate) struct Items {
 
 /// When a task runs again by itself.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Retry {
+pub struct Retry {
     pub(crate) when: Option<String>,
-    pub(crate) count: Value,
+    /// How often at most: a number, or an expression.
+    pub count: Value,
     pub(crate) delay: Option<Value>,
 }
 
@@ -64,7 +65,7 @@ pub(crate) struct Next {
 
 impl Definition {
     /// The parts of a document that the inspection has accepted.
-    pub(crate) fn of(document: &Value) -> Definition {
+    pub fn of(document: &Value) -> Definition {
         let tasks = document.get("tasks").and_then(Value::as_map);
         let tasks = tasks.into_iter().flat_map(Map::iter);
         Definition {

@@ -7,9 +7,9 @@ use crate::value::Value;
 
 /// The graph of a workflow: the tasks that can be reached from those at its start.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub(crate) struct Graph {
+pub struct Graph {
     /// The tasks that start the workflow, by name.
-    pub(crate) roots: Vec<String>,
+    pub roots: Vec<String>,
     nodes: BTreeMap<String, Node>,
     edges: Vec<Edge>,
 }
@@ -27,7 +27,7 @@ struct Node {
 
 /// A transition.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Edge {
+pub struct Edge {
     pub(crate) from: String,
     pub(crate) to: String,
     /// Tells transitions between the same tasks apart.
@@ -39,7 +39,7 @@ pub(crate) struct Edge {
 
 impl Edge {
     /// The name of the transition among those of the task before.
-    pub(crate) fn id(&self) -> String {
+    pub fn id(&self) -> String {
         format!("{}__t{}", self.to, self.key)
     }
 
@@ -51,7 +51,7 @@ impl Edge {
 
 impl Graph {
     /// The graph of a definition.
-    pub(crate) fn of(definition: &Definition) -> Graph {
+    pub fn of(definition: &Definition) -> Graph {
         let mut graph = Graph { roots: starts(definition), ..Graph::default() };
         let mut open: Vec<String> = graph.roots.clone();
         let mut seen: BTreeSet<String> = open.iter().cloned().collect();
@@ -108,13 +108,13 @@ impl Graph {
     }
 
     /// The transitions from a task, by the name of the task after.
-    pub(crate) fn next(&self, name: &str) -> impl Iterator<Item = &Edge> {
+    pub fn next(&self, name: &str) -> impl Iterator<Item = &Edge> {
         let indexes = self.nodes.get(name).map_or(&[][..], |node| node.next.as_slice());
         indexes.iter().filter_map(|at| self.edges.get(*at))
     }
 
     /// The transitions to a task.
-    pub(crate) fn prev(&self, name: &str) -> impl Iterator<Item = &Edge> {
+    pub fn prev(&self, name: &str) -> impl Iterator<Item = &Edge> {
         let indexes = self.nodes.get(name).map_or(&[][..], |node| node.prev.as_slice());
         indexes.iter().filter_map(|at| self.edges.get(*at))
     }
@@ -125,12 +125,12 @@ impl Graph {
     }
 
     /// When a task runs again by itself.
-    pub(crate) fn retry(&self, name: &str) -> Option<&Retry> {
+    pub fn retry(&self, name: &str) -> Option<&Retry> {
         self.nodes.get(name).and_then(|node| node.retry.as_ref())
     }
 
     /// Whether each transition to a task makes a route of its own.
-    pub(crate) fn makes_routes(&self, name: &str) -> bool {
+    pub fn makes_routes(&self, name: &str) -> bool {
         self.nodes.get(name).is_some_and(|node| node.makes_routes)
     }
 
@@ -173,35 +173,4 @@ pub(crate) fn starts(definition: &Definition) -> Vec<String> {
 fn incoming(definition: &Definition, name: &str) -> usize {
     let next = definition.tasks.values().flat_map(|task| &task.next);
     next.flat_map(|next| &next.tasks).filter(|task| *task == name).count()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn graph(yaml: &str) -> Graph {
-        Graph::of(&Definition::of(&crate::yaml::load(yaml).unwrap()))
-    }
-
-    #[test]
-    fn transitions_to_the_same_task_have_keys_of_their_own() {
-        let graph = graph(
-            "tasks:\n  a:\n    next:\n      - when: x\n        do: b, b\n      - do: [b, c]\n  b: {}\n  c: {}\n",
-        );
-        let ids: Vec<String> = graph.next("a").map(Edge::id).collect();
-        assert_eq!(ids, ["b__t0", "b__t1", "c__t0"]);
-        assert_eq!(graph.roots, ["a"]);
-        assert!(graph.makes_routes("b"));
-        assert!(!graph.makes_routes("c"));
-    }
-
-    #[test]
-    fn a_task_in_a_cycle_makes_no_routes() {
-        let graph = graph(
-            "tasks:\n  a:\n    next:\n      - do: b\n  b:\n    next:\n      - do: c\n  c:\n    next:\n      - do: b\n      - do: retry\n",
-        );
-        assert!(!graph.makes_routes("b"));
-        assert_eq!(graph.retry("c").map(|retry| &retry.count), Some(&Value::Int(3)));
-        assert_eq!(graph.prev("retry").count(), 0);
-    }
 }

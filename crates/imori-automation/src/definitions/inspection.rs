@@ -113,6 +113,3 @@ fn text_problems(text: &str, spec: &str, schema: &str, problems: &mut Vec<Proble
         [] => {}
     }
 }
-
-#[cfg(test)]
-mod tests;

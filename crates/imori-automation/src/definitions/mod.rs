@@ -10,7 +10,9 @@ mod graph;
 mod definition;
 
 pub use contents::Actions;
-pub(crate) use definition::{COMMANDS, Definition, Items, Join, Retry, Task};
-pub(crate) use graph::{Edge, Graph};
+pub use definition::Definition;
+pub(crate) use definition::{COMMANDS, Items, Join, Retry, Task};
+pub(crate) use graph::Edge;
+pub use graph::Graph;
 pub(crate) use inspection::inspect;
 pub use problem::Problem;

@@ -84,7 +84,7 @@ pub(crate) fn enclosed<'a>(text: &'a str, start: &str, end: &str) -> Vec<&'a str
 
 /// Why a value cannot be evaluated now.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum EvaluationError {
+pub enum EvaluationError {
     /// The caller has to evaluate an expression first.
     Asked,
     /// The expression fails: the class of the error and its message.
@@ -92,15 +92,16 @@ pub(crate) enum EvaluationError {
 }
 
 /// Evaluates values with the answers of earlier questions, and collects new questions.
-pub(crate) struct Evaluator<'a> {
+pub struct Evaluator<'a> {
     answers: &'a Answers,
     asked: BTreeSet<String>,
-    pub(crate) questions: Vec<Question>,
+    /// The expressions that the caller has to evaluate.
+    pub questions: Vec<Question>,
 }
 
 impl<'a> Evaluator<'a> {
     /// An evaluator without questions.
-    pub(crate) fn new(answers: &'a Answers) -> Evaluator<'a> {
+    pub fn new(answers: &'a Answers) -> Evaluator<'a> {
         Evaluator { answers, asked: BTreeSet::new(), questions: Vec::new() }
     }
 
@@ -108,12 +109,7 @@ impl<'a> Evaluator<'a> {
     ///
     /// # Errors
     /// An expression fails, or is left to the caller.
-    pub(crate) fn value(
-        &mut self,
-        value: &Value,
-        scope: &Scope,
-        place: &str,
-    ) -> Result<Value, EvaluationError> {
+    pub fn value(&mut self, value: &Value, scope: &Scope, place: &str) -> Result<Value, EvaluationError> {
         self.nested(value, scope, place, 0)
     }
 
@@ -296,6 +292,3 @@ fn or_question<T>(results: Vec<Result<T, EvaluationError>>) -> Vec<Result<T, Eva
         false => results,
     }
 }
-
-#[cfg(test)]
-mod tests;

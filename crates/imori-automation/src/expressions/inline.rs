@@ -13,7 +13,7 @@ static PARAMETER: LazyLock<Regex> = LazyLock::new(|| {
 });
 
 /// The parameters of a text in order.
-pub(crate) fn inline_parameters(text: &str) -> Vec<(String, Value)> {
+pub fn inline_parameters(text: &str) -> Vec<(String, Value)> {
     let found = PARAMETER.captures_iter(text);
     found
         .filter_map(|groups| {
@@ -43,28 +43,4 @@ fn has_pair(text: &str, quote: char) -> bool {
 fn stripped(text: &str, quote: char) -> &str {
     let text = text.strip_prefix(quote).unwrap_or(text);
     text.strip_suffix(quote).unwrap_or(text)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn parameters_of_a_text() {
-        let rows = [
-            ("core.noop", "{}"),
-            (r#"core.local cmd="date +%s" timeout=10"#, r#"{"cmd":"date +%s","timeout":10}"#),
-            ("a x=<% ctx().y + 1 %> z={{ ctx().z }}", r#"{"x":"<% ctx().y + 1 %>","z":"{{ ctx().z }}"}"#),
-            ("x=True y=false z=null", r#"{"x":true,"y":false,"z":null}"#),
-            ("x=-1.5 y='it'", r#"{"x":-1.5,"y":"it"}"#),
-            (r#"x=[1, 2]"#, r#"{"x":[1,2]}"#),
-            (r#"x='{"a": 1}'"#, r#"{"x":{"a":1}}"#),
-            (r#"x="1""#, r#"{"x":"1"}"#),
-            (r#"x="""#, r#"{"x":""}"#),
-        ];
-        for (text, expected) in rows {
-            let found: crate::value::Map = inline_parameters(text).into_iter().collect();
-            assert_eq!(Value::Map(found).to_json(), expected, "{text}");
-        }
-    }
 }

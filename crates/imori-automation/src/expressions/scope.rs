@@ -8,25 +8,29 @@ use crate::value::{Map, Value};
 
 /// The task that an expression belongs to.
 #[derive(Debug, Clone)]
-pub(crate) struct CurrentTask {
-    pub(crate) id: String,
-    pub(crate) route: u32,
+pub struct CurrentTask {
+    /// Its name.
+    pub id: String,
+    /// The number of the route that led to it.
+    pub route: u32,
     /// The status of its last run, by StackStorm's name.
-    pub(crate) status: &'static str,
+    pub status: &'static str,
     /// The result, once there is one.
-    pub(crate) result: Option<Value>,
+    pub result: Option<Value>,
 }
 
 /// The statuses of all tasks by name and route, and the transitions that lead to each route.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Statuses {
-    pub(crate) tasks: BTreeMap<(String, u32), &'static str>,
-    pub(crate) routes: Vec<Vec<String>>,
+pub struct Statuses {
+    /// The status of each task, by its name and route.
+    pub tasks: BTreeMap<(String, u32), &'static str>,
+    /// For each route, the transitions on its way.
+    pub routes: Vec<Vec<String>>,
 }
 
 impl Statuses {
     /// The status of a task on a route, or on the longest earlier one that leads to it.
-    pub(crate) fn of(&self, task: &str, route: u32) -> &'static str {
+    pub fn of(&self, task: &str, route: u32) -> &'static str {
         let routes = usize::try_from(route).unwrap_or(usize::MAX);
         let way = self.routes.get(routes).map_or(&[][..], Vec::as_slice);
         let leads_here = |earlier: &Vec<String>| earlier.iter().all(|step| way.contains(step));
@@ -44,18 +48,21 @@ impl Statuses {
 
 /// The variables, the task and the item of one place in a workflow.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Scope {
+pub struct Scope {
     variables: Map,
-    pub(crate) task: Option<CurrentTask>,
-    pub(crate) item: Option<Value>,
-    pub(crate) statuses: Arc<Statuses>,
+    /// The task, if the expression belongs to one.
+    pub task: Option<CurrentTask>,
+    /// The item, if the expression belongs to one of a list.
+    pub item: Option<Value>,
+    /// The statuses of all tasks.
+    pub statuses: Arc<Statuses>,
     /// The names of a template, made when the first one needs them.
     pub(crate) names: OnceLock<Context>,
 }
 
 impl Scope {
     /// A scope with variables alone.
-    pub(crate) fn new(variables: Map) -> Scope {
+    pub fn new(variables: Map) -> Scope {
         Scope { variables, ..Scope::default() }
     }
 
@@ -71,7 +78,7 @@ impl Scope {
     }
 
     /// The same scope for one item of a list.
-    pub(crate) fn of_item(&self, item: Value) -> Scope {
+    pub fn of_item(&self, item: Value) -> Scope {
         Scope { item: Some(item), names: OnceLock::new(), ..self.clone() }
     }
 
@@ -122,38 +129,5 @@ impl Scope {
         state.insert("sequence", sequence);
         state.insert("routes", routes.collect::<Vec<_>>());
         state
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_status_of_a_task_is_found_on_the_way_to_the_route() {
-        let tasks = [(("a", 0), "succeeded"), (("b", 1), "failed"), (("b", 2), "running")];
-        let statuses = Statuses {
-            tasks: tasks
-                .into_iter()
-                .map(|((task, route), status)| ((task.to_owned(), route), status))
-                .collect(),
-            routes: vec![
-                vec![],
-                vec!["a__t0".into()],
-                vec!["a__t1".into()],
-                vec!["a__t0".into(), "b__t0".into()],
-            ],
-        };
-        let rows = [
-            ("a", 0, "succeeded"),
-            ("a", 3, "succeeded"),
-            ("b", 3, "failed"),
-            ("b", 0, "null"),
-            ("c", 3, "null"),
-            ("a", 9, "succeeded"),
-        ];
-        for (task, route, expected) in rows {
-            assert_eq!(statuses.of(task, route), expected, "{task} on {route}");
-        }
     }
 }

@@ -13,7 +13,7 @@ use crate::value::{Map, Value};
 ///
 /// # Errors
 /// The expression fails, or it is left to yaql.
-pub(super) fn evaluate(source: &str, scope: &Scope) -> Result<Value, Fault> {
+pub fn evaluate(source: &str, scope: &Scope) -> Result<Value, Fault> {
     let node = parse(source).ok_or(Fault::Unsure)?;
     let mut evaluation = Evaluation { scope, has_mutable_lists: false };
     evaluation.value(&node).map(Cow::into_owned)
@@ -184,6 +184,3 @@ fn item<'a>(value: Cow<'a, Value>, index: &Value) -> Found<'a> {
         _ => Err(Fault::Unsure),
     }
 }
-
-#[cfg(test)]
-mod tests;

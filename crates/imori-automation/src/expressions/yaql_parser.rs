@@ -6,7 +6,7 @@ use crate::value::Value;
 
 /// A part of an expression.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Node {
+pub enum Node {
     /// A literal.
     Constant(Value),
     /// A bare word: a text, or the name of a key behind a dot.
@@ -29,7 +29,7 @@ pub(super) enum Node {
 
 /// An argument of a function.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Argument {
+pub enum Argument {
     /// A value.
     Value(Node),
     /// `a => b`.
@@ -37,7 +37,7 @@ pub(super) enum Argument {
 }
 
 /// Reads an expression. `None` where it is left to YAQL, because its form is unknown here or no YAQL at all.
-pub(super) fn parse(source: &str) -> Option<Node> {
+pub fn parse(source: &str) -> Option<Node> {
     let tokens = tokens(source).ok()?;
     let mut parser = Parser { tokens: &tokens, at: 0, depth: 0 };
     let node = parser.expression(LOOSEST)?;
@@ -45,7 +45,7 @@ pub(super) fn parse(source: &str) -> Option<Node> {
 }
 
 /// What YAQL certainly refuses in an expression. An expression without such an error may still be wrong.
-pub(crate) fn syntax_error(source: &str) -> Option<String> {
+pub fn syntax_error(source: &str) -> Option<String> {
     let tokens = match tokens(source) {
         Err(TokenError::Wrong(at)) => {
             let shown = source.get(at..).and_then(|rest| rest.chars().next()).unwrap_or(' ');
@@ -215,43 +215,5 @@ impl Parser<'_> {
         let is_next = self.tokens.get(self.at) == Some(&Token::Sign(sign));
         self.at += usize::from(is_next);
         is_next.then_some(())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn certain_errors_are_found() {
-        let rows = [
-            ("ctx().x", None),
-            ("$.where($.a = 1)", None),
-            ("(1 + 2", Some("Parse error: unexpected end of statement")),
-            ("1 +", Some("Parse error: unexpected end of statement")),
-            ("a)", Some("Parse error: unexpected ')' in expression 'a)'")),
-            ("[1)", Some("Parse error: unexpected ')' in expression '[1)'")),
-            ("ctx() x", Some("Parse error: unexpected 'x' in expression 'ctx() x'")),
-            ("a @ b", Some("Lexical error: illegal character '@' at position 2")),
-        ];
-        for (source, expected) in rows {
-            assert_eq!(syntax_error(source).as_deref(), expected, "{source}");
-        }
-    }
-
-    #[test]
-    fn forms_that_are_left_to_yaql() {
-        for source in
-            ["a -> b", "a =~ b", "$.x", "f(,1)", "a.1", "a.(b)", "a?.b", "", "x.-y", "[a => b]", "{a}"]
-        {
-            assert_eq!(parse(source), None, "{source}");
-        }
-    }
-
-    #[test]
-    fn deep_expressions_are_left_to_yaql() {
-        assert_eq!(parse(&"(".repeat(100_000)), None);
-        assert_eq!(parse(&"not ".repeat(100_000)), None);
-        assert_eq!(parse(&format!("a{}", ".b".repeat(100_000))), None);
     }
 }

@@ -5,7 +5,7 @@ use crate::value::Value;
 
 /// A token of YAQL.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Token {
+pub enum Token {
     /// A number or a text.
     Constant(Value),
     /// A word that is no operator: a constant text.
@@ -18,7 +18,7 @@ pub(super) enum Token {
 
 /// Why there are no tokens.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum TokenError {
+pub enum TokenError {
     /// YAQL has the form, and this crate leaves it to YAQL.
     Unknown,
     /// YAQL refuses the character at a position, or a text that begins there and does not end.
@@ -38,7 +38,7 @@ const WORDS: &[&str] = &["mod", "in", "not", "and", "or"];
 ///
 /// # Errors
 /// A part of it is no YAQL, or is left to YAQL.
-pub(super) fn tokens(source: &str) -> Result<Vec<Token>, TokenError> {
+pub fn tokens(source: &str) -> Result<Vec<Token>, TokenError> {
     let mut tokens = Vec::new();
     let mut at = 0;
     while let Some(first) = source.get(at..).and_then(|rest| rest.chars().next()) {
@@ -148,35 +148,4 @@ fn unescaped(inside: &str) -> Option<String> {
         });
     }
     Some(text)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn wrong_characters_and_open_texts_have_a_position() {
-        let rows = [
-            ("ctx().x @ 1", TokenError::Wrong(8)),
-            ("'open", TokenError::Wrong(0)),
-            ("a + \"x", TokenError::Wrong(4)),
-            ("__private", TokenError::Wrong(0)),
-            ("$.x", TokenError::Unknown),
-            ("`a`", TokenError::Unknown),
-            (r"'\x41'", TokenError::Unknown),
-            ("1a", TokenError::Unknown),
-            ("99999999999999999999", TokenError::Unknown),
-        ];
-        for (source, expected) in rows {
-            assert_eq!(tokens(source), Err(expected), "{source}");
-        }
-    }
-
-    #[test]
-    fn a_name_right_before_a_parenthesis_is_a_call() {
-        let call = tokens("not(x)").unwrap();
-        assert_eq!(call.first(), Some(&Token::Call("not".to_owned())));
-        let operator = tokens("not (x)").unwrap();
-        assert_eq!(operator.first(), Some(&Token::Sign("not")));
-    }
 }

@@ -8,7 +8,7 @@ use crate::value::Value;
 
 /// Why there is no value.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Fault {
+pub enum Fault {
     /// Only yaql knows the value or the error.
     Unsure,
     /// An object has no such key.

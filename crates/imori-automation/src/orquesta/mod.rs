@@ -9,8 +9,8 @@ mod updating;
 mod execution;
 mod state_json;
 mod state;
-mod contexts;
-mod statuses;
+pub(crate) mod contexts;
+pub(crate) mod statuses;
 
 pub use crate::definitions::{Actions, Problem};
 pub(crate) use round::{BegunTask, Round, TaskEnd, Unevaluated};

@@ -4,16 +4,26 @@ use crate::workflows::{CallStatus, WorkflowStatus};
 
 /// The status of a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum TaskStatus {
+pub enum TaskStatus {
+    /// Some of its calls run, and no one asked to pause or cancel them.
     Running,
+    /// It waits for the answer to an inquiry.
     Pending,
+    /// It will be paused once the calls that run have paused or ended.
     Pausing,
+    /// It begins no call until the workflow is resumed.
     Paused,
+    /// It has failed and will run again.
     Retrying,
+    /// It will be canceled once the calls that run have ended.
     Canceling,
+    /// It was canceled before it ended.
     Canceled,
+    /// All of its calls succeeded.
     Succeeded,
+    /// One of its calls failed.
     Failed,
+    /// Its call took too long.
     TimedOut,
 }
 
@@ -33,12 +43,12 @@ const NAMES: &[(&str, TaskStatus)] = &[
 
 impl TaskStatus {
     /// The status of a name.
-    pub(super) fn of(name: &str) -> Option<TaskStatus> {
+    pub fn of(name: &str) -> Option<TaskStatus> {
         NAMES.iter().find(|(known, _)| *known == name).map(|(_, status)| *status)
     }
 
     /// StackStorm's name.
-    pub(super) fn name(self) -> &'static str {
+    pub fn name(self) -> &'static str {
         NAMES.iter().find(|(_, status)| *status == self).map_or("null", |(name, _)| name)
     }
 
@@ -84,16 +94,21 @@ pub(super) fn after_call(event: TaskStatus) -> TaskStatus {
 
 /// What the other items of a list are, while one changes.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Siblings {
-    pub(super) has_active: bool,
-    pub(super) has_waiting: bool,
-    pub(super) has_canceled: bool,
-    pub(super) has_failed: bool,
-    pub(super) has_incomplete: bool,
+pub struct Siblings {
+    /// Some item is running, pausing or canceling.
+    pub has_active: bool,
+    /// Some item is paused or pending.
+    pub has_waiting: bool,
+    /// Some item is canceled.
+    pub has_canceled: bool,
+    /// Some item has failed.
+    pub has_failed: bool,
+    /// Some item has not ended, or not begun.
+    pub has_incomplete: bool,
 }
 
 /// The status of a task with items after the status of one item has changed. Items begin only while the workflow runs.
-pub(super) fn after_item(
+pub fn after_item(
     workflow: WorkflowStatus,
     task: TaskStatus,
     event: TaskStatus,
@@ -137,20 +152,21 @@ pub(super) fn after_item(
 
 /// What the tasks of a workflow are, when one changes.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Tasks {
-    pub(super) has_active: bool,
+pub struct Tasks {
+    /// Some other task is running, pausing or canceling.
+    pub has_active: bool,
     /// Some task is canceling or canceled.
-    pub(super) has_canceled: bool,
+    pub has_canceled: bool,
     /// Some task is pausing, paused or pending.
-    pub(super) has_waiting: bool,
+    pub has_waiting: bool,
     /// Some task is ready to run, or will follow the one that changed.
-    pub(super) has_next: bool,
+    pub has_next: bool,
     /// The task that changed failed, and other tasks follow it.
-    pub(super) is_remediated: bool,
+    pub is_remediated: bool,
 }
 
 /// The status of a workflow after the status of a task has changed.
-pub(super) fn after_task(workflow: WorkflowStatus, task: TaskStatus, tasks: Tasks) -> WorkflowStatus {
+pub fn after_task(workflow: WorkflowStatus, task: TaskStatus, tasks: Tasks) -> WorkflowStatus {
     use WorkflowStatus::{Canceled, Canceling, Failed, Paused, Pausing, Running, Succeeded, TimedOut};
     let is_success = task == TaskStatus::Succeeded || tasks.is_remediated;
     let either = |active, dormant| if tasks.has_active { active } else { dormant };
@@ -191,7 +207,7 @@ pub(super) fn is_final(status: WorkflowStatus) -> bool {
 }
 
 /// The name of a workflow's status.
-pub(super) fn workflow_name(status: WorkflowStatus) -> &'static str {
+pub fn workflow_name(status: WorkflowStatus) -> &'static str {
     match status {
         WorkflowStatus::Running => "running",
         WorkflowStatus::Pausing => "pausing",
@@ -205,7 +221,7 @@ pub(super) fn workflow_name(status: WorkflowStatus) -> &'static str {
 }
 
 /// The status of a workflow by its name.
-pub(super) fn workflow_status(name: &str) -> Option<WorkflowStatus> {
+pub fn workflow_status(name: &str) -> Option<WorkflowStatus> {
     Some(match name {
         "running" => WorkflowStatus::Running,
         "pausing" => WorkflowStatus::Pausing,
@@ -218,6 +234,3 @@ pub(super) fn workflow_status(name: &str) -> Option<WorkflowStatus> {
         _ => return None,
     })
 }
-
-#[cfg(test)]
-mod tests;

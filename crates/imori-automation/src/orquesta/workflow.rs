@@ -109,6 +109,3 @@ fn failed(state: Map, error: &[(&str, &str)]) -> Transition {
         result: Some(Value::Map(result)),
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -223,6 +223,3 @@ impl std::fmt::Debug for ParameterContext {
         f.debug_struct("ParameterContext").field("additional", &names).finish_non_exhaustive()
     }
 }
-
-#[cfg(test)]
-mod tests;

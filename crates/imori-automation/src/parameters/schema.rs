@@ -262,6 +262,3 @@ fn wrong(path: &[String], value: &Value, wanted: &str) -> ParameterError {
     let place = if path.is_empty() { String::new() } else { format!(" of `{}`", path.join(".")) };
     ParameterError::at(path.to_vec(), format!("the value `{}`{place} must be {wanted}", repr(value)))
 }
-
-#[cfg(test)]
-mod tests;

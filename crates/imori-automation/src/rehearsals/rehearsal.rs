@@ -235,6 +235,3 @@ fn position_in(text: &str, part: &str) -> Position {
     let column = before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
     Position { line: before.matches('\n').count() + 1, column }
 }
-
-#[cfg(test)]
-mod tests;

@@ -135,6 +135,3 @@ pub fn render_value(value: &Json, context: &Context) -> Result<Json, TemplateErr
         _ => Ok(Json::String(rendered)),
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -7,7 +7,7 @@ mod signature;
 mod scheme;
 mod secret;
 mod body;
-mod form;
+pub(crate) mod form;
 mod headers;
 
 pub use body::BodyError;

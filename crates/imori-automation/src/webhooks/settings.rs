@@ -310,6 +310,3 @@ impl fmt::Display for SettingsError {
 }
 
 impl std::error::Error for SettingsError {}
-
-#[cfg(test)]
-mod tests;

@@ -39,6 +39,3 @@ pub fn verify(
     });
     is_signed.then_some(Verified { key: claim.key }).ok_or(Refusal::Mismatch)
 }
-
-#[cfg(test)]
-mod tests;

@@ -378,6 +378,3 @@ fn full_name(tag: &Tag) -> String {
 fn error(position: Position, message: impl Into<String>) -> YamlError {
     YamlError::new(position.line, position.column, message)
 }
-
-#[cfg(test)]
-mod tests;

@@ -1,7 +1,7 @@
 //! YAML as PyYAML's safe loader reads it, with the positions of its values.
 
 mod document;
-mod quotes;
+pub(crate) mod quotes;
 mod scalar;
 mod lines;
 mod error;

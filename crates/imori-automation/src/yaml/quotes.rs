@@ -7,7 +7,7 @@ use crate::limits::YAML_BYTES_MAX;
 
 /// Indents the lines of the quoted scalar that begins at this character of the text. `None` if there is no such scalar,
 /// it ends on its line, or the text would exceed its limit.
-pub(super) fn indented(text: &str, quote_at: usize, indent: usize) -> Option<String> {
+pub fn indented(text: &str, quote_at: usize, indent: usize) -> Option<String> {
     let begin = text.char_indices().nth(quote_at).map(|(at, _)| at)?;
     let (before, scalar) = text.split_at_checked(begin)?;
     let len = quoted_len(scalar)?;
@@ -37,31 +37,4 @@ fn quoted_len(text: &str) -> Option<usize> {
         }
     }
     None
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_text_that_would_be_too_long_is_left() {
-        let text = format!("a: '{}'", "\n".repeat(YAML_BYTES_MAX / 2));
-        assert_eq!(indented(&text, 3, 3), None);
-    }
-
-    #[test]
-    fn lines_up_to_the_closing_quote_are_indented() {
-        let rows = [
-            ("ä: 'x\ny'\nz", 3, Some("ä: 'x\n  y'\nz")),
-            ("a: \"x\\\"\n\ny\"\nz", 3, Some("a: \"x\\\"\n  \n  y\"\nz")),
-            ("a: 'it''s\n'", 3, Some("a: 'it''s\n  '")),
-            ("a: 'x'\ny", 3, None),
-            ("a: 'x\n", 3, None),
-            ("a: x\n", 3, None),
-            ("a", 3, None),
-        ];
-        for (text, at, expected) in rows {
-            assert_eq!(indented(text, at, 2).as_deref(), expected, "{text}");
-        }
-    }
 }
