@@ -4,8 +4,8 @@ use std::fmt;
 use std::str::FromStr;
 
 use jiff::civil::DateTime;
-use jiff::fmt::temporal::Pieces;
-use jiff::tz::{Offset, TimeZone};
+use jiff::fmt::temporal::{DateTimePrinter, Pieces};
+use jiff::tz::Offset;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::limits::TIME_BYTES_MAX;
@@ -60,12 +60,9 @@ impl Timestamp {
 
     /// What Python's `str` gives for the moment in UTC: `2014-10-30 05:08:30.123456+00:00`.
     pub fn to_python(self) -> String {
-        let datetime = self.datetime();
-        let (date, time) = (datetime.date(), datetime.time());
-        let fraction = self.0.rem_euclid(1_000_000);
-        let fraction = if fraction == 0 { String::new() } else { format!(".{fraction:06}") };
-        let (hour, minute, second) = (time.hour(), time.minute(), time.second());
-        format!("{date} {hour:02}:{minute:02}:{second:02}{fraction}+00:00")
+        let precision = if self.0 % 1_000_000 == 0 { 0 } else { 6 };
+        let printer = DateTimePrinter::new().separator(b' ').precision(Some(precision));
+        printer.timestamp_with_offset_to_string(&self.to_jiff(), Offset::UTC)
     }
 
     pub(crate) fn to_jiff(self) -> jiff::Timestamp {
@@ -75,10 +72,6 @@ impl Timestamp {
     /// The moment, if it is in range; nanoseconds are dropped.
     pub(crate) fn from_jiff(moment: jiff::Timestamp) -> Option<Timestamp> {
         Timestamp(moment.as_microsecond()).plus_micros(0)
-    }
-
-    fn datetime(self) -> DateTime {
-        TimeZone::UTC.to_datetime(self.to_jiff())
     }
 }
 
@@ -122,11 +115,7 @@ impl FromStr for WrittenTime {
 /// The time as in StackStorm's API: `2014-10-30T05:08:30.123456Z`.
 impl fmt::Display for Timestamp {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let datetime = self.datetime();
-        let (date, time) = (datetime.date(), datetime.time());
-        let (hour, minute, second) = (time.hour(), time.minute(), time.second());
-        let fraction = self.0.rem_euclid(1_000_000);
-        write!(f, "{date}T{hour:02}:{minute:02}:{second:02}.{fraction:06}Z")
+        write!(f, "{:.6}", self.to_jiff())
     }
 }
 

@@ -1,7 +1,7 @@
 //! Times in payloads, as StackStorm reads them: ISO 8601, and else what `dateutil` makes of the common forms.
 
-use jiff::civil::Date;
-use jiff::{SignedDuration, Timestamp as Moment};
+use jiff::SignedDuration;
+use jiff::tz::Offset;
 
 use super::iso_date::{self, Written};
 use super::loose_date;
@@ -18,20 +18,14 @@ pub fn parse(text: &str, now: Timestamp) -> Result<Timestamp, String> {
     if text.len() > DATE_BYTES_MAX {
         return Err(format!("the time is longer than {DATE_BYTES_MAX} bytes; use ISO 8601"));
     }
-    iso_date::parse(text).or_else(|| loose_date::parse(text, today(now)?)).and_then(moment).ok_or_else(|| {
+    let today = Offset::UTC.to_datetime(now.to_jiff()).date();
+    iso_date::parse(text).or_else(|| loose_date::parse(text, today)).and_then(moment).ok_or_else(|| {
         format!("`{}` is no known form of a time; use ISO 8601, as in `2014-10-30T05:08:30Z`", cut(text))
     })
 }
 
-fn today(now: Timestamp) -> Option<Date> {
-    let moment = Moment::from_microsecond(now.micros()).ok()?;
-    Some(jiff::tz::Offset::UTC.to_datetime(moment).date())
-}
-
 fn moment(written: Written) -> Option<Timestamp> {
-    let at = jiff::tz::Offset::UTC.to_timestamp(written.at).ok()?;
+    let at = Offset::UTC.to_timestamp(written.at).ok()?;
     let offset = SignedDuration::from_secs(i64::from(written.offset.unwrap_or_default()));
-    let micros = at.checked_sub(offset).ok()?.as_microsecond();
-    let moment = Timestamp::from_micros(micros);
-    (moment.micros() == micros).then_some(moment)
+    at.checked_sub(offset).ok().and_then(Timestamp::from_jiff)
 }

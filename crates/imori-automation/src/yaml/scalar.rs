@@ -330,7 +330,7 @@ fn iso(parts: &Parts<'_>) -> Option<String> {
     let (hour, minute, second) =
         (i8::try_from(hour).ok()?, i8::try_from(minute).ok()?, i8::try_from(second).ok()?);
     let at = DateTime::from_parts(date, Time::new(hour, minute, second, 0).ok()?);
-    let mut text = format!("{}T{:02}:{:02}:{:02}", at.date(), at.hour(), at.minute(), at.second());
+    let mut text = at.to_string();
     let micros: String = parts.fraction.chars().chain("000000".chars()).take(6).collect();
     if micros != "000000" {
         text = format!("{text}.{micros}");

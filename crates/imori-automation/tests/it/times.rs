@@ -58,3 +58,15 @@ fn json_has_the_text() {
     assert_eq!(json, "\"1970-01-01T00:00:00.000001Z\"");
     assert_eq!(serde_json::from_str::<Timestamp>(&json).unwrap(), moment);
 }
+
+proptest::proptest! {
+    #[test]
+    fn text_of_any_moment_is_read_again(micros in Timestamp::MIN.micros()..=Timestamp::MAX.micros(), is_whole: bool) {
+        let moment = Timestamp::from_micros(if is_whole { micros - micros % 1_000_000 } else { micros });
+        let text = moment.to_string();
+        assert_eq!(text.len(), "2014-10-30T05:08:30.123456Z".len(), "{text}");
+        assert_eq!(text.parse(), Ok(moment));
+        let python = text.replace('T', " ").replace(".000000", "").replace('Z', "+00:00");
+        assert_eq!(moment.to_python(), python);
+    }
+}
