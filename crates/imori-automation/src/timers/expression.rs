@@ -1,4 +1,5 @@
-//! An expression of a field of a cron timer, by the rules of APScheduler 3.
+//! An expression of a field of a cron timer, by the rules of APScheduler 3. Few of its forms mean the same in the cron
+//! of nats-server, which schedules of messages have, so that one parser for both would decide by dialect in each of them.
 
 use jiff::civil::DateTime;
 

@@ -1,4 +1,9 @@
 //! Schedules of messages: a time, an interval, or a pattern of cron with seconds.
+//!
+//! Patterns have the dialect of nats-server. Timers of the automation have APScheduler's and a
+//! parser of their own: the dialects differ in signs, names, steps, empty items, the first day of
+//! the week, and in what a day of the month means beside one of the week. APScheduler's has weeks,
+//! years and time zones besides.
 
 use crate::codec::duration::Nanos;
 use crate::codec::time::{Civil, Timestamp};
