@@ -195,14 +195,19 @@ def test_the_password_is_shown_nowhere(server: PostgresServer) -> None:
 @needs_postgres
 def test_the_units_of_the_store_pass_on_a_server(server: PostgresServer) -> None:
     """Runs what `cargo test` has built, where it is built."""
-    built = (REPOSITORY / "target/debug/deps").glob("imori_engine-*")
-    tests = [path for path in built if path.suffix == "" and os.access(path, os.X_OK)]
-    tests.sort(key=os.path.getmtime)
+    main = "crates/imori-engine/tests/it/main.rs"
+    listed = (REPOSITORY / "target/debug/deps").glob("it-*.d")
+    built = [path.with_suffix("") for path in listed if main in path.read_text()]
+    tests = sorted((path for path in built if path.exists()), key=os.path.getmtime)
     if not tests:
-        pytest.skip("`cargo test -p imori-engine --lib` has built nothing")
+        pytest.skip("`cargo test -p imori-engine --test it` has built nothing")
     environment = {**os.environ, "IMORI_TEST_POSTGRES": server.url(server.database())}
     done = subprocess.run(
-        [tests[-1], "store::"], env=environment, capture_output=True, text=True, check=False
+        [tests[-1], "store::", "store_server::", "retention::"],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    assert done.stdout.count("... ok") > 10
+    assert done.stdout.count("... ok") == 20, done.stdout

@@ -21,7 +21,7 @@ const STACKSTORM_KEY: &str = "datastore_key.json";
 const KEY_BYTES: usize = 32;
 
 /// The cipher of secret values; its key is read, or made, when it is first needed.
-pub(crate) struct Cipher {
+pub struct Cipher {
     path: PathBuf,
     making: Mutex<()>,
     key: OnceLock<LessSafeKey>,
@@ -32,7 +32,7 @@ pub(crate) struct Cipher {
 
 impl Cipher {
     /// The cipher whose key is in this file.
-    pub(crate) fn at(path: &Path) -> Cipher {
+    pub fn at(path: &Path) -> Cipher {
         Cipher {
             path: path.to_owned(),
             making: Mutex::default(),
@@ -46,7 +46,7 @@ impl Cipher {
     ///
     /// # Errors
     /// The key cannot be read or made.
-    pub(crate) fn encrypt(&self, text: &str) -> Result<String, String> {
+    pub fn encrypt(&self, text: &str) -> Result<String, String> {
         let mut nonce = [0; NONCE_LEN];
         getrandom::fill(&mut nonce).map_err(|error| error.to_string())?;
         let mut sealed = text.as_bytes().to_vec();
@@ -60,7 +60,7 @@ impl Cipher {
     ///
     /// # Errors
     /// The key cannot be read, or did not encrypt this value.
-    pub(crate) fn decrypt(&self, text: &str) -> Result<String, String> {
+    pub fn decrypt(&self, text: &str) -> Result<String, String> {
         if is_envelope(text) {
             let path = self.stackstorm_path();
             let wrong = || format!("the value was not encrypted with the key in `{}`", path.display());
@@ -79,7 +79,7 @@ impl Cipher {
     ///
     /// # Errors
     /// The key cannot be read or made.
-    pub(crate) fn tag(&self, text: &str) -> Result<Vec<u8>, String> {
+    pub fn tag(&self, text: &str) -> Result<Vec<u8>, String> {
         Ok(hmac::sign(self.tag_key()?, text.as_bytes()).as_ref().to_vec())
     }
 
@@ -87,7 +87,7 @@ impl Cipher {
     ///
     /// # Errors
     /// The tag is wrong, or the key cannot be read or made.
-    pub(crate) fn verify(&self, text: &str, tag: &[u8]) -> Result<(), String> {
+    pub fn verify(&self, text: &str, tag: &[u8]) -> Result<(), String> {
         let verified = hmac::verify(self.tag_key()?, text.as_bytes(), tag);
         verified.map_err(|_| String::from("the tag was not made here"))
     }
@@ -164,53 +164,5 @@ impl Cipher {
         file.sync_all()?;
         fs::rename(&temporary, &self.path)?;
         Ok(bytes)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_value_is_decrypted_by_its_own_key_alone() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("datastore.key");
-        let sealed = Cipher::at(&path).encrypt("s3cret").unwrap();
-        assert!(!sealed.contains("s3cret"));
-        assert_eq!(Cipher::at(&path).decrypt(&sealed).unwrap(), "s3cret");
-        for wrong in ["AAAA", "no base64", ""] {
-            let error = Cipher::at(&path).decrypt(wrong).unwrap_err();
-            assert!(error.starts_with("the value was not encrypted with the key"), "{wrong}: {error}");
-        }
-        assert!(Cipher::at(&folder.path().join("other.key")).decrypt(&sealed).is_err());
-    }
-
-    #[test]
-    fn a_tag_is_of_its_text_and_key_alone() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("datastore.key");
-        let tag = Cipher::at(&path).tag("a").unwrap();
-        assert_eq!(Cipher::at(&path).verify("a", &tag), Ok(()));
-        assert!(Cipher::at(&path).verify("b", &tag).is_err());
-        assert!(Cipher::at(&path).verify("a", &tag[1..]).is_err());
-        assert!(Cipher::at(&folder.path().join("other.key")).verify("a", &tag).is_err());
-    }
-
-    #[test]
-    fn a_value_of_stackstorm_needs_its_key_beside_ours() {
-        let envelope = "3030303030490F81B067A2A36FF37B2770FC179EA08AD11C6203B0DF270528F2B3D88283E52BDAF603700B091F36499417F4F2924DC7825F98";
-        let key = r#"{"hmacKey": {"hmacKeyString": "BokdnsxxQjj79Z-NiYZp8Q", "size": 128}, "aesKeyString": "mxY82GCVl7UX1Yin7akTAg", "mode": "CBC", "size": 128}"#;
-        let folder = tempfile::tempdir().unwrap();
-        let cipher = Cipher::at(&folder.path().join("datastore.key"));
-        let error = cipher.decrypt(envelope).unwrap_err();
-        assert!(error.starts_with("the value was encrypted by StackStorm; copy its"), "{error}");
-        fs::write(folder.path().join(STACKSTORM_KEY), "{").unwrap();
-        let error = cipher.decrypt(envelope).unwrap_err();
-        assert!(error.contains("datastore_key.json`: it is no JSON"), "{error}");
-        fs::write(folder.path().join(STACKSTORM_KEY), key).unwrap();
-        assert_eq!(cipher.decrypt(envelope).unwrap(), "s3cret");
-        let error = cipher.decrypt(&envelope.replace("490F", "490E")).unwrap_err();
-        assert!(error.starts_with("the value was not encrypted with the key"), "{error}");
-        assert!(!is_envelope(&cipher.encrypt(&"x".repeat(200)).unwrap()));
     }
 }

@@ -166,7 +166,7 @@ impl Engine {
 }
 
 /// The parts of a `notify` that an execution in this final status has, with the end of a message that they do not give.
-fn moments(status: &str) -> Vec<(&'static str, &'static str)> {
+pub fn moments(status: &str) -> Vec<(&'static str, &'static str)> {
     let mut moments = vec![("on-complete", "completed.")];
     match status {
         "succeeded" => moments.push(("on-success", "succeeded.")),
@@ -176,13 +176,15 @@ fn moments(status: &str) -> Vec<(&'static str, &'static str)> {
     moments
 }
 
-fn routes(part: &Map) -> Vec<Value> {
+/// The routes to which a part of a `notify` goes: those that it names, else the default one.
+pub fn routes(part: &Map) -> Vec<Value> {
     let given =
         ["routes", "channels"].iter().find_map(|key| part.get(key)?.as_list().filter(|it| !it.is_empty()));
     given.map_or_else(|| vec![Value::from(DEFAULT_ROUTE)], <[Value]>::to_vec)
 }
 
-fn event_id(execution: &Map, moment: &str, route: u32) -> Id {
+/// The id of the event of a part and a route, the same in each run of the engine, so that it is stored once.
+pub fn event_id(execution: &Map, moment: &str, route: u32) -> Id {
     let text = |key: &str| execution.get(key).and_then(Value::as_str).unwrap_or_default();
     let ended = text("end_timestamp").parse::<Timestamp>().ok();
     let seconds = ended.and_then(|ended| u32::try_from(ended.seconds()).ok()).unwrap_or_default();
@@ -192,50 +194,6 @@ fn event_id(execution: &Map, moment: &str, route: u32) -> Id {
 }
 
 /// A time in UTC as StackStorm's notifications write it, with an offset.
-fn with_offset(time: &str) -> String {
+pub fn with_offset(time: &str) -> String {
     time.strip_suffix('Z').map_or_else(|| time.to_owned(), |time| format!("{time}+00:00"))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn map(text: &str) -> Map {
-        Value::from_json(text.as_bytes()).unwrap().as_map().unwrap().clone()
-    }
-
-    #[test]
-    fn each_end_has_its_parts() {
-        for (status, expected) in [
-            ("succeeded", &["on-complete", "on-success"][..]),
-            ("failed", &["on-complete", "on-failure"]),
-            ("timeout", &["on-complete", "on-failure"]),
-            ("abandoned", &["on-complete", "on-failure"]),
-            ("canceled", &["on-complete"]),
-        ] {
-            let found: Vec<_> = moments(status).into_iter().map(|(moment, _)| moment).collect();
-            assert_eq!(found, expected, "{status}");
-        }
-    }
-
-    #[test]
-    fn a_part_names_its_routes() {
-        for (part, expected) in [
-            (r#"{"routes": ["a", "b"], "channels": ["c"]}"#, r#"["a","b"]"#),
-            (r#"{"routes": [], "channels": ["c"]}"#, r#"["c"]"#),
-            (r#"{"message": "m"}"#, r#"["notify.default"]"#),
-        ] {
-            assert_eq!(Value::List(routes(&map(part))).to_json(), expected, "{part}");
-        }
-    }
-
-    #[test]
-    fn an_event_has_the_same_id_whenever_it_is_made() {
-        let execution = map(r#"{"id": "e", "end_timestamp": "2026-11-27T01:30:06.000000Z"}"#);
-        let id = event_id(&execution, "on-complete", 0);
-        assert_eq!(id, event_id(&execution, "on-complete", 0));
-        assert_ne!(id, event_id(&execution, "on-complete", 1));
-        assert_ne!(id, event_id(&execution, "on-success", 0));
-        assert_eq!(with_offset("2026-11-27T01:30:06.000000Z"), "2026-11-27T01:30:06.000000+00:00");
-    }
 }

@@ -12,7 +12,7 @@ use crate::store::{EXECUTIONS, StoreError, Transaction};
 
 /// Why an execution cannot be requested.
 #[derive(Debug)]
-pub(crate) enum RequestError {
+pub enum RequestError {
     /// There is no such action.
     UnknownAction(String),
     /// The action is disabled.

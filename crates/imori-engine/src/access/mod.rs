@@ -1,9 +1,9 @@
 //! Access: who asks, what each request needs, and what roles allow. The API admits clients and decides by these.
 
-mod requester;
-mod table;
+pub(crate) mod requester;
+pub(crate) mod table;
 mod read;
-mod roles;
+pub(crate) mod roles;
 
 pub(crate) use requester::{Holder, Requester, requester, with_requester};
 pub(crate) use roles::{Assignment, PERMISSION_TYPES, Resource, Roles};

@@ -32,7 +32,7 @@ const WITHOUT_RESOURCE: [&str; 13] = [
 
 impl Roles {
     /// Reads a folder. What is wrong is left out and returned: a user whose file is wrong has no role.
-    pub(crate) fn read(folder: &Path) -> (Roles, Vec<PackProblem>) {
+    pub fn read(folder: &Path) -> (Roles, Vec<PackProblem>) {
         let (mut roles, mut problems) = (Roles::default(), Vec::new());
         for file in files(folder, "roles", &mut problems) {
             match read_document(folder, &file).map_err(|problem| vec![problem]).and_then(|it| role(&it)) {
@@ -141,57 +141,4 @@ fn assignment(document: &Document, roles: &Roles) -> Read<Option<(String, Assign
         file: document.file().to_owned(),
     };
     fields.read(is_enabled.then_some((user, assignment)))
-}
-
-#[cfg(test)]
-mod tests {
-    use std::fs;
-
-    use super::super::roles::Resource;
-    use super::*;
-
-    fn resource(uid: &str) -> Resource {
-        match uid.split(':').collect::<Vec<_>>().as_slice() {
-            [kind, pack, name] => Resource::of_pack(kind, pack, name),
-            _ => Resource::One { uid: uid.to_owned(), pack: None },
-        }
-    }
-
-    #[test]
-    fn roles_are_read_from_their_files() {
-        let folder = tempfile::tempdir().unwrap();
-        let write = |file: &str, text: &str| {
-            let path = folder.path().join(file);
-            fs::create_dir_all(path.parent().unwrap()).unwrap();
-            fs::write(path, text).unwrap();
-        };
-        assert!(!Roles::read(folder.path()).0.is_enforced());
-        write(
-            "roles/deploy.yaml",
-            "name: deploy\npermission_grants:\n  - resource_uid: pack:deploy\n    permission_types: [action_execute]\n",
-        );
-        write("assignments/ann.yaml", "username: ann\nroles: [deploy, observer]\n");
-        write("assignments/old.yaml", "username: old\nenabled: false\nroles: [admin]\n");
-        let (roles, problems) = Roles::read(folder.path());
-        assert_eq!(problems, []);
-        assert!(roles.is_enforced() && roles.knows("ann") && !roles.knows("old"));
-        assert!(roles.allows("ann", "action_execute", &resource("action:deploy:web")));
-        assert!(!roles.allows("ann", "action_execute", &resource("action:core:local")));
-        write(
-            "roles/bad.yaml",
-            "name: bad\npermission_grants:\n  - permission_types: [action_execute, fly]\n",
-        );
-        write("assignments/bob.yaml", "username: bob\nroles: [bad]\n");
-        let (roles, problems) = Roles::read(folder.path());
-        let problems: Vec<String> = problems.iter().map(ToString::to_string).collect();
-        assert_eq!(
-            problems,
-            [
-                "roles/bad.yaml:3: permission type `action_execute` needs a `resource_uid`",
-                "roles/bad.yaml:3: permission type `fly` is unknown; see `/v1/rbac/permission_types`",
-                "assignments/bob.yaml:2: role `bad` is not defined; add it to `roles`",
-            ]
-        );
-        assert!(roles.knows("ann") && !roles.knows("bob"));
-    }
 }

@@ -7,9 +7,9 @@ use crate::limits::REQUESTERS_MAX;
 
 /// The user of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Requester {
+pub struct Requester {
     /// The name.
-    pub(crate) name: &'static str,
+    pub name: &'static str,
     /// Whether the user needs no login, and so no role: a client of this machine while the broker has no users.
     pub(crate) is_local: bool,
     /// Whether the user may administer the broker.
@@ -34,7 +34,7 @@ static NAMES: Mutex<BTreeSet<&'static str>> = Mutex::new(BTreeSet::new());
 
 impl Requester {
     /// The user of this name; `None` once too many users have asked something.
-    pub(crate) fn named(name: &str) -> Option<Requester> {
+    pub fn named(name: &str) -> Option<Requester> {
         let mut names = NAMES.lock().unwrap_or_else(PoisonError::into_inner);
         let known = match names.get(name) {
             Some(known) => *known,
@@ -60,24 +60,11 @@ impl Requester {
 }
 
 /// The user of the request that this task answers; `None` in other tasks.
-pub(crate) fn requester() -> Option<Requester> {
+pub fn requester() -> Option<Requester> {
     REQUESTER.try_with(|requester| *requester).ok()
 }
 
 /// Answers a request for a user.
-pub(crate) async fn with_requester<T>(requester: Requester, answer: impl Future<Output = T>) -> T {
+pub async fn with_requester<T>(requester: Requester, answer: impl Future<Output = T>) -> T {
     REQUESTER.scope(requester, answer).await
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[tokio::test]
-    async fn a_request_knows_its_user() {
-        assert_eq!(requester(), None);
-        let alice = Requester::named("alice").unwrap();
-        assert_eq!(with_requester(alice, async { requester() }).await, Some(alice));
-        assert!(std::ptr::eq(Requester::named("alice").unwrap().name, alice.name));
-    }
 }

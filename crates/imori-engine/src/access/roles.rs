@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// The roles and their assignments.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Roles {
+pub struct Roles {
     /// Roles that files define, by name.
     pub(super) roles: BTreeMap<String, Role>,
     /// The names of each user's roles.
@@ -45,7 +45,7 @@ pub(crate) struct Grant {
 
 /// What a request is about.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Resource {
+pub enum Resource {
     /// Nothing in particular.
     All,
     /// A resource, and the pack it belongs to.
@@ -102,7 +102,7 @@ pub(crate) const PERMISSION_TYPES: &[(&str, &[&str])] = &[
 ];
 
 /// The resource type of a permission type, and the part after it.
-pub(super) fn split_permission(permission: &str) -> Option<(&'static str, &'static str)> {
+pub fn split_permission(permission: &str) -> Option<(&'static str, &'static str)> {
     PERMISSION_TYPES.iter().find_map(|(kind, names)| {
         let rest = permission.strip_prefix(kind)?.strip_prefix('_')?;
         Some((*kind, *names.iter().find(|name| **name == rest)?))
@@ -111,7 +111,7 @@ pub(super) fn split_permission(permission: &str) -> Option<(&'static str, &'stat
 
 impl Resource {
     /// A resource of a pack, such as an action.
-    pub(crate) fn of_pack(kind: &str, pack: &str, name: &str) -> Resource {
+    pub fn of_pack(kind: &str, pack: &str, name: &str) -> Resource {
         Resource::One { uid: format!("{kind}:{pack}:{name}"), pack: Some(format!("pack:{pack}")) }
     }
 
@@ -123,7 +123,7 @@ impl Resource {
 
 impl Roles {
     /// Whether roles decide. Without an assignment, operators of the broker may do everything.
-    pub(crate) fn is_enforced(&self) -> bool {
+    pub fn is_enforced(&self) -> bool {
         self.is_enforced
     }
 
@@ -138,7 +138,7 @@ impl Roles {
     }
 
     /// Whether a user has some role.
-    pub(crate) fn knows(&self, user: &str) -> bool {
+    pub fn knows(&self, user: &str) -> bool {
         self.assignments.get(user).is_some_and(|assignment| !assignment.roles.is_empty())
     }
 
@@ -152,7 +152,7 @@ impl Roles {
     }
 
     /// Whether a user's roles have a permission on a resource.
-    pub(crate) fn allows(&self, user: &str, permission: &str, resource: &Resource) -> bool {
+    pub fn allows(&self, user: &str, permission: &str, resource: &Resource) -> bool {
         if self.is_admin(user) {
             return true;
         }
@@ -184,72 +184,5 @@ fn implies(granted: &str, kind: &str, name: &str) -> bool {
             granted == name || (granted == "all" && name != "list") || sees
         }
         _ => false,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn roles() -> Roles {
-        let grant = |resource: Option<&str>, permissions: &[&str]| Grant {
-            resource: resource.map(str::to_owned),
-            permissions: permissions.iter().map(|name| (*name).to_owned()).collect(),
-        };
-        let role = Role {
-            description: String::new(),
-            grants: vec![
-                grant(Some("action:core:local"), &["action_execute"]),
-                grant(Some("pack:examples"), &["rule_all", "action_view"]),
-                grant(None, &["action_list"]),
-            ],
-        };
-        let assigned = |names: &[&str]| Assignment {
-            roles: names.iter().map(|name| (*name).to_owned()).collect(),
-            ..Assignment::default()
-        };
-        Roles {
-            roles: BTreeMap::from([(String::from("own"), role)]),
-            assignments: BTreeMap::from([
-                (String::from("root"), assigned(&["system_admin"])),
-                (String::from("boss"), assigned(&["admin"])),
-                (String::from("eye"), assigned(&["observer"])),
-                (String::from("hand"), assigned(&["own"])),
-            ]),
-            is_enforced: true,
-        }
-    }
-
-    #[test]
-    fn roles_allow_what_stackstorms_allow() {
-        let roles = roles();
-        let local = Resource::of_pack("action", "core", "local");
-        let other = Resource::of_pack("action", "core", "http");
-        let rule = Resource::of_pack("rule", "examples", "r");
-        let example = Resource::of_pack("action", "examples", "a");
-        let all = Resource::All;
-        for (permission, resource, allowed) in [
-            ("action_execute", &local, "root boss hand"),
-            ("action_view", &local, "root boss eye hand"),
-            ("action_modify", &local, "root boss"),
-            ("action_execute", &other, "root boss"),
-            ("action_view", &other, "root boss eye"),
-            ("action_view", &example, "root boss eye hand"),
-            ("action_execute", &example, "root boss"),
-            ("rule_create", &rule, "root boss hand"),
-            ("rule_view", &rule, "root boss eye hand"),
-            ("rule_list", &all, "root boss eye"),
-            ("action_list", &all, "root boss eye hand"),
-            ("pack_search", &all, "root boss eye"),
-            ("pack_install", &all, "root boss"),
-            ("execution_views_filters_list", &all, "root boss eye"),
-            ("no_such_permission", &all, "root boss"),
-        ] {
-            let found: Vec<&str> = ["root", "boss", "eye", "hand", "nobody"]
-                .into_iter()
-                .filter(|user| roles.allows(user, permission, resource))
-                .collect();
-            assert_eq!(found.join(" "), allowed, "{permission} on {resource:?}");
-        }
     }
 }

@@ -2,16 +2,16 @@
 
 /// What a request needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Need {
+pub struct Need {
     /// The permission type; empty where any user may ask, `admin` where only administrators may.
-    pub(crate) permission: &'static str,
+    pub permission: &'static str,
     /// The resource.
-    pub(crate) target: Target,
+    pub target: Target,
 }
 
 /// How a request names its resource.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Target {
+pub enum Target {
     /// It has none.
     None,
     /// A registered object, by the reference or id in the path.
@@ -36,7 +36,7 @@ type Row = (&'static str, &'static str, &'static str, Target);
 use Target::{Alias, Body, BodyAction, Execution, Key, Named, None as Nothing, Webhook};
 
 /// The rows. The first that matches counts.
-pub(super) const ROWS: &[Row] = &[
+pub const ROWS: &[Row] = &[
     ("GET", "/user", "", Nothing),
     ("GET", "/actions", "action_list", Nothing),
     ("POST", "/actions", "action_create", Body),
@@ -140,7 +140,7 @@ pub(super) const ROWS: &[Row] = &[
 ];
 
 /// What a method needs on a path below the version. A path without a row is for administrators.
-pub(crate) fn need(method: &str, path: &str) -> Need {
+pub fn need(method: &str, path: &str) -> Need {
     let row = ROWS.iter().find(|(name, template, ..)| *name == method && matches(template, path));
     match row {
         Some((_, _, permission, target)) => Need { permission, target: *target },
@@ -160,6 +160,3 @@ fn matches(template: &str, path: &str) -> bool {
         }
     }
 }
-
-#[cfg(test)]
-mod tests;

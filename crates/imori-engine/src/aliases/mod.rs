@@ -1,6 +1,6 @@
 //! Aliases: registering those that the API creates, and running the actions of chat commands.
 
-mod run;
+pub(crate) mod run;
 mod changes;
 
 pub(crate) use changes::AliasChangeError;

@@ -31,7 +31,7 @@ pub(crate) struct Command {
 
 /// Why a command runs nothing.
 #[derive(Debug)]
-pub(crate) enum AliasError {
+pub enum AliasError {
     /// The command is wrong, as a sentence.
     Wrong(String),
     /// The action is refused.
@@ -177,7 +177,7 @@ fn alias_reference(alias: &RegisteredAlias) -> Map {
 }
 
 /// Adds the alias's own parameters, which a command may not set.
-fn add_immutable(parameters: &mut Map, immutable: &Map) -> Result<(), AliasError> {
+pub fn add_immutable(parameters: &mut Map, immutable: &Map) -> Result<(), AliasError> {
     let set: Vec<&str> =
         immutable.iter().map(|(name, _)| name).filter(|name| parameters.contains_key(name)).collect();
     if !set.is_empty() {
@@ -191,7 +191,7 @@ fn add_immutable(parameters: &mut Map, immutable: &Map) -> Result<(), AliasError
 }
 
 /// What the chat is told at once: the parts `message` and `extra` of a result with `execution` and `actionalias`.
-pub(crate) fn acknowledge(alias: &RegisteredAlias, result: &mut Map) {
+pub fn acknowledge(alias: &RegisteredAlias, result: &mut Map) {
     let Some(ack) = alias.map("ack") else { return };
     for (key, shown) in [("format", "message"), ("extra", "extra")] {
         let Some(value) = ack.get(key) else { continue };
@@ -208,45 +208,5 @@ pub(crate) fn acknowledge(alias: &RegisteredAlias, result: &mut Map) {
             Value::from(format!("Cannot render \"{key}\" in field \"ack\" for alias. {error}"))
         });
         result.insert(shown, rendered);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn registered(text: &str) -> RegisteredAlias {
-        let document = Value::from_json(text.as_bytes()).unwrap().as_map().unwrap().clone();
-        RegisteredAlias::stored(document).unwrap()
-    }
-
-    #[test]
-    fn a_command_may_not_set_the_parameters_of_the_alias() {
-        let map = |text: &str| Value::from_json(text.as_bytes()).unwrap().as_map().unwrap().clone();
-        let mut parameters = map(r#"{"a": "1"}"#);
-        add_immutable(&mut parameters, &map(r#"{"b": 2}"#)).unwrap();
-        assert_eq!(parameters, map(r#"{"a": "1", "b": 2}"#));
-        let refused = add_immutable(&mut parameters, &map(r#"{"a": 1, "b": 2}"#)).unwrap_err();
-        assert_eq!(refused.to_string(), "Immutable arguments cannot be overriden: a,b");
-    }
-
-    #[test]
-    fn the_chat_is_told_what_the_alias_says() {
-        for (ack, expected) in [
-            (r#"{"format": "run {{ execution.id }} of {{ actionalias.ref }}"}"#, r#"["run 7 of p.a", null]"#),
-            (r#"{"extra": {"color": "{{ execution.id }}", "n": 1}}"#, r#"[null, {"color": "7", "n": 1}]"#),
-            (
-                r#"{"format": "{{ nothing.id }}"}"#,
-                r#"["Cannot render \"format\" in field \"ack\" for alias. 'nothing' is undefined", null]"#,
-            ),
-            ("null", "[null, null]"),
-        ] {
-            let alias = registered(&format!(r#"{{"ack": {ack}}}"#));
-            let text = r#"{"execution": {"id": "7"}, "actionalias": {"ref": "p.a"}}"#;
-            let mut result = Value::from_json(text.as_bytes()).unwrap().as_map().unwrap().clone();
-            acknowledge(&alias, &mut result);
-            let told = ["message", "extra"].map(|key| result.get(key).cloned().unwrap_or_default());
-            assert_eq!(Value::List(told.to_vec()), Value::from_json(expected.as_bytes()).unwrap(), "{ack}");
-        }
     }
 }

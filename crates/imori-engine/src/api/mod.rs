@@ -12,7 +12,7 @@ mod actions;
 mod rules;
 mod triggers;
 mod webhooks;
-mod views;
+pub(crate) mod views;
 mod packs;
 mod policies;
 mod sensors;

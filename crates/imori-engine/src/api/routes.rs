@@ -148,6 +148,3 @@ fn without_slash(mut request: Request) -> Request {
     }
     request
 }
-
-#[cfg(test)]
-mod tests;

@@ -244,7 +244,7 @@ async fn traces(engine: &Engine) -> Result<Vec<Map>, StoreError> {
 }
 
 /// The traces of executions that are given newest first.
-fn traced(executions: &[Map]) -> Vec<Map> {
+pub fn traced(executions: &[Map]) -> Vec<Map> {
     let mut traces: BTreeMap<String, Map> = BTreeMap::new();
     let mut order = Vec::new();
     // The oldest execution gives a trace its id.
@@ -284,38 +284,4 @@ fn traced(executions: &[Map]) -> Vec<Map> {
         }
     }
     order.iter().rev().filter_map(|tag| traces.remove(tag)).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn executions_of_one_tag_are_one_trace() {
-        let execution = |id: &str, tag: &str, rule: &str| {
-            let text = format!(
-                r#"{{"id": "{id}", "action": "core.noop", "start_timestamp": "t{id}", "rule": "{rule}",
-                "context": {{"trace_context": {{"trace_tag": "{tag}"}}}}}}"#
-            );
-            Value::from_json(text.as_bytes()).unwrap().as_map().unwrap().clone()
-        };
-        let plain: Map = [("id", "9")].into_iter().collect();
-        let found =
-            traced(&[execution("3", "b", ""), plain, execution("2", "a", "p.r"), execution("1", "a", "p.r")]);
-        let shown: Vec<String> = found
-            .iter()
-            .map(|trace| {
-                let ids = |part: &str| {
-                    let list = trace.get(part).and_then(Value::as_list).unwrap();
-                    list.iter()
-                        .map(|it| it.get("object_id").unwrap().as_str().unwrap())
-                        .collect::<Vec<_>>()
-                        .join("+")
-                };
-                let text = |key: &str| trace.get(key).unwrap().as_str().unwrap();
-                format!("{} {} {} {}", text("id"), text("trace_tag"), ids("action_executions"), ids("rules"))
-            })
-            .collect();
-        assert_eq!(shown, ["3 b 3 ", "1 a 1+2 p.r"]);
-    }
 }

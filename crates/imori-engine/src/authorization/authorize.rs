@@ -62,7 +62,8 @@ pub(crate) async fn authorize(
     Ok(Request::from_parts(parts, Body::from(bytes)))
 }
 
-fn below_version(path: &str) -> &str {
+/// A path without the prefix of its version.
+pub fn below_version(path: &str) -> &str {
     VERSIONS.iter().find_map(|version| path.strip_prefix(version)).unwrap_or(path)
 }
 
@@ -75,7 +76,7 @@ fn body_of(bytes: &Bytes) -> Map {
 }
 
 /// The pairs of a query, decoded.
-fn pairs(query: &str) -> Vec<(String, String)> {
+pub fn pairs(query: &str) -> Vec<(String, String)> {
     let pair = |part: &str| {
         let (name, value) = part.split_once('=').unwrap_or((part, ""));
         (decoded(&name.replace('+', " ")), decoded(&value.replace('+', " ")))
@@ -84,7 +85,7 @@ fn pairs(query: &str) -> Vec<(String, String)> {
 }
 
 /// A part of a path without its percent-encoding, as the router hands it to handlers.
-fn decoded(text: &str) -> String {
+pub fn decoded(text: &str) -> String {
     let mut bytes = Vec::new();
     let mut rest = text.as_bytes();
     while let Some((first, after)) = rest.split_first() {
@@ -324,26 +325,4 @@ impl Question<'_> {
 
 fn forbidden(reason: String) -> Refusal {
     Refusal::Forbidden(reason)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn paths_and_queries_are_read_as_by_the_router() {
-        for (path, below) in
-            [("/api/v1/actions", "/actions"), ("/v1/keys/a%2Fb", "/keys/a%2Fb"), ("/x", "/x")]
-        {
-            assert_eq!(below_version(path), below);
-        }
-        for (text, expected) in
-            [("core%2Elocal", "core.local"), ("a%2", "a%2"), ("%zz%C3%A9", "%zzé"), ("", "")]
-        {
-            assert_eq!(decoded(text), expected);
-        }
-        let expected = [("user", "a b"), ("decrypt", "true"), ("x", "")];
-        let expected = expected.map(|(name, value)| (name.to_owned(), value.to_owned()));
-        assert_eq!(pairs("user=a+b&decrypt=true&x"), expected);
-    }
 }

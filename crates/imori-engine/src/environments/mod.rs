@@ -2,6 +2,6 @@
 
 pub mod environment;
 
-mod copy;
+pub(crate) mod copy;
 
 pub mod command;

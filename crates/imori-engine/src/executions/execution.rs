@@ -9,41 +9,41 @@ use super::status::Status;
 
 /// An execution's document, and how it changes.
 #[derive(Debug, Clone)]
-pub(crate) struct Execution(Map);
+pub struct Execution(Map);
 
 /// What leads to an execution.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Origin {
+pub struct Origin {
     /// The user for whom it runs.
-    pub(crate) user: String,
+    pub user: String,
     /// More of its context, as the client gave it.
-    pub(crate) context: Map,
+    pub context: Map,
     /// The rule that asked for it, if one did.
-    pub(crate) rule: Option<RuleOrigin>,
+    pub rule: Option<RuleOrigin>,
     /// The execution of which it is a part.
-    pub(crate) parent: Option<String>,
+    pub parent: Option<String>,
     /// Milliseconds before it starts.
-    pub(crate) delay_ms: u64,
+    pub delay_ms: u64,
 }
 
 /// A rule and its event.
 #[derive(Debug, Clone)]
-pub(crate) struct RuleOrigin {
+pub struct RuleOrigin {
     /// The rule's reference.
-    pub(crate) rule: String,
+    pub rule: String,
     /// The rule's id.
-    pub(crate) rule_id: String,
+    pub rule_id: String,
     /// The trigger's reference.
-    pub(crate) trigger: String,
+    pub trigger: String,
     /// The trigger's type.
-    pub(crate) trigger_type: String,
+    pub trigger_type: String,
     /// The event's id.
-    pub(crate) trigger_instance: String,
+    pub trigger_instance: String,
 }
 
 impl Execution {
     /// A requested execution of this action.
-    pub(crate) fn new(id: &str, action: &Map, parameters: Map, origin: Origin, now: Timestamp) -> Execution {
+    pub fn new(id: &str, action: &Map, parameters: Map, origin: Origin, now: Timestamp) -> Execution {
         let text = |key: &str| action.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
         let mut context = origin.context;
         context.insert("user", origin.user);
@@ -85,7 +85,7 @@ impl Execution {
 
     /// The next try of this execution, which has ended: requested, or delayed until `due`. `retry` is what its context
     /// says of that under `policies`.
-    pub(crate) fn again(&self, id: &str, retry: Map, due: Option<Timestamp>, now: Timestamp) -> Execution {
+    pub fn again(&self, id: &str, retry: Map, due: Option<Timestamp>, now: Timestamp) -> Execution {
         const KEPT: [&str; 9] = [
             "action",
             "pack",
@@ -132,17 +132,17 @@ impl Execution {
     }
 
     /// The document.
-    pub(crate) fn document(&self) -> &Map {
+    pub fn document(&self) -> &Map {
         &self.0
     }
 
     /// The text of a key; empty if it is missing.
-    pub(crate) fn text(&self, key: &str) -> &str {
+    pub fn text(&self, key: &str) -> &str {
         self.0.get(key).and_then(Value::as_str).unwrap_or_default()
     }
 
     /// The object of a key; `None` if it is missing.
-    pub(crate) fn map(&self, key: &str) -> Option<&Map> {
+    pub fn map(&self, key: &str) -> Option<&Map> {
         self.0.get(key).and_then(Value::as_map)
     }
 
@@ -168,7 +168,7 @@ impl Execution {
     }
 
     /// Ends the execution.
-    pub(crate) fn end(&mut self, status: Status, result: Value, now: Timestamp) {
+    pub fn end(&mut self, status: Status, result: Value, now: Timestamp) {
         self.note(status, now);
         self.0.remove("boot");
         let start = self
@@ -182,45 +182,5 @@ impl Execution {
             self.0.insert("elapsed_seconds", elapsed as f64 / 1e6);
         }
         self.0.insert("result", result);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_next_try_keeps_the_request_and_nothing_of_the_outcome() {
-        let action: Map = [("ref", "p.a"), ("pack", "p"), ("runner_type", "noop")].into_iter().collect();
-        let parameters: Map = [("x", 1)].into_iter().collect();
-        let rule = RuleOrigin {
-            rule: String::from("p.r"),
-            rule_id: String::from("r1"),
-            trigger: String::from("p.t"),
-            trigger_type: String::from("p.t"),
-            trigger_instance: String::from("i1"),
-        };
-        let origin = Origin { user: String::from("ann"), rule: Some(rule), ..Origin::default() };
-        let at = Timestamp::from_seconds;
-        let mut first = Execution::new("e1", &action, parameters.clone(), origin, at(1));
-        first.end(Status::Failed, Value::from("no"), at(2));
-        let retry: Map = [("retry_count", 1)].into_iter().collect();
-        let next = first.again("e2", retry.clone(), Some(at(5)), at(3));
-        assert_eq!((next.text("id"), next.text("status")), ("e2", "delayed"));
-        assert_eq!((next.text("rule"), next.text("trigger_instance")), ("p.r", "i1"));
-        assert_eq!(
-            (next.map("parameters"), next.text("start_timestamp")),
-            (Some(&parameters), &*at(3).to_string())
-        );
-        assert_eq!(next.text("delayed_until"), at(5).to_string());
-        for key in ["result", "end_timestamp", "elapsed_seconds"] {
-            assert!(!next.document().contains_key(key), "{key}");
-        }
-        let mut context = first.map("context").cloned().unwrap();
-        context.insert("policies", [("retry", retry)].into_iter().collect::<Map>());
-        assert_eq!(next.map("context"), Some(&context));
-        let at_once = next.again("e3", Map::new(), None, at(6));
-        assert_eq!(at_once.text("status"), "requested");
-        assert!(!at_once.document().contains_key("delayed_until"));
     }
 }

@@ -3,8 +3,8 @@
 mod run_queue;
 mod active;
 mod run;
-mod execution;
-mod status;
+pub(crate) mod execution;
+pub(crate) mod status;
 
 pub(crate) use active::{Active, Workflows};
 pub(crate) use execution::{Execution, Origin, RuleOrigin};

@@ -2,7 +2,7 @@
 
 /// The status of an execution, as StackStorm names it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Status {
+pub enum Status {
     /// Stored, and waiting for room to run.
     Requested,
     /// Its action runs.

@@ -161,27 +161,3 @@ pub(crate) fn read_text(path: &Path, bytes_max: u64) -> Result<String, String> {
     }
     String::from_utf8(bytes).map_err(|_| "is no UTF-8; save it as UTF-8".to_owned())
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn node_knows_its_line() {
-        let document = parse_document("a.yaml", "a: 1\nb:\n  c:\n    - x\n    - d: y\n").unwrap();
-        assert_eq!(document.line(&["b"]), Some(2));
-        assert_eq!(document.line(&["b", "c", "1", "d"]), Some(5));
-        assert_eq!(document.line(&["b", "c", "1", "none"]), Some(5));
-        assert_eq!(document.problem(&["b", "none"], "is wrong").to_string(), "a.yaml:2: is wrong");
-    }
-
-    #[test]
-    fn path_may_not_leave_its_folder() {
-        let folder = tempfile::tempdir().unwrap();
-        std::os::unix::fs::symlink("/etc/hostname", folder.path().join("link")).unwrap();
-        for path in ["../a", "/etc/passwd", "a/../../b", "", ".", "link"] {
-            assert!(path_inside(folder.path(), path).is_err(), "{path}");
-        }
-        assert!(path_inside(folder.path(), "lib/run.py").is_ok());
-    }
-}

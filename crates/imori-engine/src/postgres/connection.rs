@@ -27,7 +27,7 @@ const SESSION: &str = "\
 
 /// What a connection is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Role {
+pub enum Role {
     /// The one connection that writes; it holds the lock and makes the tables.
     Writer,
     /// A connection that reads.
@@ -36,7 +36,7 @@ pub(crate) enum Role {
 
 /// A connection to a store on a server. It is made by [`StoreConnection::reconnect`].
 #[derive(Debug)]
-pub(crate) struct Postgres {
+pub struct Postgres {
     address: ServerAddress,
     role: Role,
     runtime: Runtime,
@@ -57,7 +57,7 @@ impl Postgres {
     ///
     /// # Errors
     /// The system gives no timer or poller.
-    pub(crate) fn new(address: &ServerAddress, role: Role) -> Result<Postgres, StoreError> {
+    pub fn new(address: &ServerAddress, role: Role) -> Result<Postgres, StoreError> {
         let mut random = [0; 8];
         getrandom::fill(&mut random).map_err(|error| StoreError::Io(error.to_string()))?;
         Ok(Postgres {
@@ -77,7 +77,7 @@ impl Postgres {
     ///
     /// # Errors
     /// The server cannot be reached, or the store is of another format.
-    pub(crate) fn has_store(&self) -> Result<bool, StoreError> {
+    pub fn has_store(&self) -> Result<bool, StoreError> {
         self.runtime.block_on(async {
             let client = self.address.connect().await?;
             client.batch_execute(SESSION).await.map_err(|error| self.session.fault(&error))?;
@@ -148,19 +148,6 @@ impl Postgres {
             result.map_err(|error| self.session.fault(&error))?;
         }
         Ok(())
-    }
-
-    /// Commits, and forgets the answer as if the connection had ended before it came.
-    #[cfg(test)]
-    pub(crate) fn commit_without_an_answer(&self) {
-        let before = self.known.borrow().clone();
-        self.commit().unwrap();
-        *self.unanswered.borrow_mut() = self.known.replace(before);
-    }
-
-    #[cfg(test)]
-    pub(crate) fn execute(&self, sql: &str) {
-        self.execute_now(sql).unwrap();
     }
 }
 

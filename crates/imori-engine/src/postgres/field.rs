@@ -34,7 +34,7 @@ impl ToSql for Field<'_> {
 }
 
 /// The text by which a value is kept; `None` for no value.
-pub(super) fn encode(field: Field<'_>) -> Option<Cow<'_, str>> {
+pub fn encode(field: Field<'_>) -> Option<Cow<'_, str>> {
     match field {
         Field::Text("") => Some(Cow::Borrowed("\u{1}\u{2}")),
         Field::Text(text) if text.contains(['\0', '\u{1}']) => {
@@ -64,70 +64,12 @@ fn digits(number: f64, rest: i128) -> String {
 }
 
 /// The text that is kept in this way.
-pub(super) fn decode(kept: &str) -> Cow<'_, str> {
+pub fn decode(kept: &str) -> Cow<'_, str> {
     match kept {
         "\u{1}\u{2}" => Cow::Borrowed(""),
         kept if kept.contains('\u{1}') => {
             Cow::Owned(kept.replace("\u{1}\u{3}", "\0").replace("\u{1}\u{4}", "\u{1}"))
         }
         kept => Cow::Borrowed(kept),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn kept_values_compare_as_values_do() {
-        let values = [
-            Field::Real(f64::NEG_INFINITY),
-            Field::Int(i64::MIN),
-            Field::Real(-1.5),
-            Field::Int(-1),
-            Field::Int(0),
-            Field::Real(f64::MIN_POSITIVE),
-            Field::Int(1),
-            Field::Real(1.5),
-            Field::Int(2),
-            Field::Int(10),
-            Field::Int((1 << 53) - 1),
-            Field::Int(1 << 53),
-            Field::Int((1 << 53) + 1),
-            Field::Int(i64::MAX - 1),
-            Field::Int(i64::MAX),
-            Field::Real(9_223_372_036_854_775_808.0),
-            Field::Real(f64::INFINITY),
-            Field::Text(""),
-            Field::Text("\0"),
-            Field::Text("\0a"),
-            Field::Text("\u{1}"),
-            Field::Text("\u{1}\0"),
-            Field::Text("\u{1}\u{1}"),
-            Field::Text("\u{2}"),
-            Field::Text("1"),
-            Field::Text("A"),
-            Field::Text("a"),
-            Field::Text("a\0"),
-            Field::Text("a\u{1}"),
-            Field::Text("aa"),
-            Field::Text("ä"),
-        ];
-        for pair in values.windows(2) {
-            let kept: Vec<_> = pair.iter().map(|field| encode(*field).unwrap()).collect();
-            assert!(kept[0].as_bytes() < kept[1].as_bytes(), "{pair:?}: {kept:?}");
-        }
-        for field in values {
-            if let Field::Text(text) = field {
-                assert_eq!(decode(&encode(field).unwrap()), text);
-            }
-        }
-    }
-
-    #[test]
-    fn equal_numbers_are_kept_alike() {
-        assert_eq!(encode(Field::Int(1)), encode(Field::Real(1.0)));
-        assert_eq!(encode(Field::Int(0)), encode(Field::Real(-0.0)));
-        assert_eq!(encode(Field::Real(f64::NAN)), None);
     }
 }

@@ -3,13 +3,13 @@
 //! One broker uses a store at a time: the connection that writes holds an advisory lock. Each transaction writes a mark of
 //! its own, by which a commit whose answer was lost with the connection is found again.
 
-mod connection;
+pub(crate) mod connection;
 mod changes;
 mod pipeline;
 mod session;
 mod schema;
 mod row;
-mod field;
+pub(crate) mod field;
 mod address;
 mod tls;
 mod fault;

@@ -11,7 +11,7 @@ use crate::limits::{PYTHON_QUESTION_BYTES_MAX, PYTHON_RESULT_BYTES_MAX};
 
 /// Sends the request and answers questions until the process closes the socket or breaks the rules. The result is
 /// there as soon as the process has said it, also when this future is dropped later.
-pub(super) async fn converse(
+pub async fn converse(
     socket: impl AsyncRead + AsyncWrite + Unpin,
     request: &[u8],
     datastore: &dyn Datastore,
@@ -77,7 +77,7 @@ pub(super) async fn send(socket: &mut (impl AsyncWrite + Unpin), json: &[u8]) ->
 }
 
 /// The next frame, of at most `bytes_max` bytes.
-pub(super) async fn receive(socket: &mut (impl AsyncRead + Unpin), bytes_max: usize) -> io::Result<Vec<u8>> {
+pub async fn receive(socket: &mut (impl AsyncRead + Unpin), bytes_max: usize) -> io::Result<Vec<u8>> {
     let length = u64::from(socket.read_u32().await?);
     if length > bytes_max as u64 {
         return Err(io::Error::other("the frame is too long"));
@@ -85,80 +85,4 @@ pub(super) async fn receive(socket: &mut (impl AsyncRead + Unpin), bytes_max: us
     let mut json = Vec::new();
     let count = socket.take(length).read_to_end(&mut json).await?;
     if (count as u64) < length { Err(io::ErrorKind::UnexpectedEof.into()) } else { Ok(json) }
-}
-
-#[cfg(test)]
-mod tests {
-    use imori_automation::value::Value;
-
-    use super::super::datastore::DatastoreFuture;
-    use super::*;
-
-    struct Echo;
-
-    impl Datastore for Echo {
-        fn answer(&self, question: DatastoreQuestion) -> DatastoreFuture<'_> {
-            Box::pin(async move {
-                match question {
-                    DatastoreQuestion::Get { name, .. } => Ok(DatastoreAnswer::Value(Some(name))),
-                    DatastoreQuestion::Set { .. } => Ok(DatastoreAnswer::Done),
-                    other => Err(format!("{other:?}")),
-                }
-            })
-        }
-    }
-
-    fn frame(json: &str) -> Vec<u8> {
-        [&u32::try_from(json.len()).unwrap().to_be_bytes(), json.as_bytes()].concat()
-    }
-
-    #[tokio::test]
-    async fn questions_are_answered_until_the_socket_closes() {
-        let rows = [
-            (r#"{"kind":"datastore","operation":"get","name":"k","decrypt":false}"#, r#"{"answer":"k"}"#),
-            (
-                r#"{"kind":"datastore","operation":"set","name":"k","value":"v","ttl":null}"#,
-                r#"{"answer":null}"#,
-            ),
-            (r#"{"kind":"datastore","operation":"user"}"#, r#"{"error":"User"}"#),
-            (
-                "{",
-                r#"{"error":"the datastore does not take this: EOF while parsing an object at line 1 column 1"}"#,
-            ),
-        ];
-        let (mut theirs, ours) = tokio::io::duplex(4096);
-        let mut result = None;
-        let action = async {
-            assert_eq!(receive(&mut theirs, PYTHON_RESULT_BYTES_MAX).await.unwrap(), b"{}");
-            for (question, answer) in rows {
-                theirs.write_all(&frame(question)).await.unwrap();
-                assert_eq!(
-                    String::from_utf8(receive(&mut theirs, PYTHON_RESULT_BYTES_MAX).await.unwrap()).unwrap(),
-                    answer
-                );
-            }
-            let end = r#"{"kind":"result","execution_id":"e","exit_code":0,"status":null,"result":[1.0,1]}"#;
-            theirs.write_all(&frame(end)).await.unwrap();
-            drop(theirs);
-        };
-        tokio::join!(action, converse(ours, b"{}", &Echo, &mut result));
-        let result = result.unwrap().result;
-        assert_eq!(result, Some(Value::List(vec![Value::Float(1.0), Value::Int(1)])));
-    }
-
-    #[tokio::test]
-    async fn what_is_no_frame_ends_the_conversation() {
-        for bytes in [&b"\xff\xff\xff\xff"[..], b"\0\0\0\x02", b"\0\0\0\x02{}", b"\0\0\0\x01x", b"\0", br#""#]
-        {
-            let (mut theirs, ours) = tokio::io::duplex(4096);
-            let mut result = None;
-            let action = async {
-                receive(&mut theirs, PYTHON_RESULT_BYTES_MAX).await.unwrap();
-                theirs.write_all(bytes).await.unwrap();
-                theirs.shutdown().await.unwrap();
-            };
-            tokio::join!(action, converse(ours, b"{}", &Echo, &mut result));
-            assert_eq!(result, None);
-        }
-    }
 }

@@ -12,7 +12,7 @@ use crate::process::{STARTED_FILE, output_files};
 
 /// Where an action writes to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum OutputStream {
+pub enum OutputStream {
     /// Standard output.
     Stdout,
     /// Standard error.
@@ -21,7 +21,7 @@ pub(crate) enum OutputStream {
 
 /// The files in the folder of a run.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct RunFiles<'a>(pub(crate) &'a Path);
+pub struct RunFiles<'a>(pub &'a Path);
 
 impl RunFiles<'_> {
     /// The file that gets the result.
@@ -40,7 +40,7 @@ impl RunFiles<'_> {
     }
 
     /// What the action has written to this stream, up to a limit.
-    pub(crate) fn output(self, stream: OutputStream) -> Output {
+    pub fn output(self, stream: OutputStream) -> Output {
         let [stdout, stderr] = output_files(self.0);
         let path = if stream == OutputStream::Stdout { stdout } else { stderr };
         // A file that cannot be read counts as empty.
@@ -62,27 +62,4 @@ fn read(path: &Path) -> io::Result<Output> {
         text.push_str(&format!("\n[cut: {OUTPUT_BYTES_MAX} of {bytes} bytes are kept]\n"));
     }
     Ok(Output { text, bytes, is_cut })
-}
-
-#[cfg(test)]
-mod tests {
-    use std::fs;
-
-    use super::*;
-
-    #[test]
-    fn output_beyond_the_limit_is_counted_and_said_to_be_cut() {
-        let folder = tempfile::tempdir().unwrap();
-        let files = RunFiles(folder.path());
-        assert_eq!(files.output(OutputStream::Stdout), Output::default());
-        fs::write(folder.path().join("stdout"), b"a\xff").unwrap();
-        assert_eq!(files.output(OutputStream::Stdout).text, "a\u{fffd}");
-        let mut long = vec![b'x'; OUTPUT_BYTES_MAX - 1];
-        long.extend_from_slice(b"yz");
-        fs::write(folder.path().join("stderr"), long).unwrap();
-        let output = files.output(OutputStream::Stderr);
-        assert!(output.is_cut);
-        assert_eq!(output.bytes, OUTPUT_BYTES_MAX as u64 + 1);
-        assert!(output.text.ends_with("xy\n[cut: 1048576 of 1048577 bytes are kept]\n"));
-    }
 }

@@ -38,28 +38,3 @@ impl PythonResult {
 fn present<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
     Value::deserialize(deserializer).map(Some)
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_result_file_counts_for_its_execution_alone() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("result");
-        let none = r#"{"kind":"result","execution_id":"a","exit_code":1}"#;
-        let null = r#"{"kind":"result","execution_id":"a","exit_code":0,"status":true,"result":null}"#;
-        let rows: [(&str, &str, Option<Option<Value>>); 5] = [
-            (none, "a", Some(None)),
-            (null, "a", Some(Some(Value::Null))),
-            (null, "b", None),
-            ("{", "a", None),
-            ("", "a", None),
-        ];
-        assert_eq!(PythonResult::from_file(&path, "a"), None);
-        for (text, execution, result) in rows {
-            std::fs::write(&path, text).unwrap();
-            assert_eq!(PythonResult::from_file(&path, execution).map(|found| found.result), result, "{text}");
-        }
-    }
-}

@@ -111,39 +111,3 @@ fn version() -> String {
     }
     context.finish().as_ref().iter().take(8).map(|byte| format!("{byte:02x}")).collect()
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn python_files(folder: &Path, below: &Path, found: &mut Vec<String>) {
-        for entry in fs::read_dir(folder.join(below)).unwrap() {
-            let name = below.join(entry.unwrap().file_name());
-            if folder.join(&name).is_dir() {
-                python_files(folder, &name, found);
-            } else if name.extension().is_some_and(|extension| extension == "py") {
-                found.push(name.to_str().unwrap().to_owned());
-            }
-        }
-    }
-
-    #[test]
-    fn every_python_file_is_in_the_binary() {
-        let mut found = Vec::new();
-        python_files(&Path::new(env!("CARGO_MANIFEST_DIR")).join("python"), Path::new(""), &mut found);
-        found.sort();
-        let listed: Vec<_> = SOURCES.iter().map(|(name, _)| (*name).to_owned()).collect();
-        assert_eq!(listed, found);
-    }
-
-    #[test]
-    fn sources_are_written_once() {
-        let folder = tempfile::tempdir().unwrap();
-        let first = write_sources(folder.path()).unwrap();
-        assert!(first.join("imori_host/zygote.py").is_file());
-        fs::write(first.join("mark"), "").unwrap();
-        assert_eq!(write_sources(folder.path()).unwrap(), first);
-        assert!(first.join("mark").is_file());
-        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
-    }
-}

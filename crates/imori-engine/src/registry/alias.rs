@@ -8,7 +8,7 @@ use crate::packs::alias::AliasDefinition;
 
 /// An alias, compiled.
 #[derive(Debug)]
-pub(crate) struct RegisteredAlias {
+pub struct RegisteredAlias {
     /// The document that the API shows.
     pub(crate) document: Map,
     /// The compiled formats.
@@ -33,7 +33,7 @@ impl RegisteredAlias {
     ///
     /// # Errors
     /// As for [`RegisteredAlias::new`].
-    pub(crate) fn stored(document: Map) -> Result<RegisteredAlias, String> {
+    pub fn stored(document: Map) -> Result<RegisteredAlias, String> {
         let formats = document.get("formats").and_then(Value::as_list).unwrap_or_default();
         let alias = Alias::new(formats).map_err(|error| error.to_string())?;
         Ok(RegisteredAlias { document, alias })

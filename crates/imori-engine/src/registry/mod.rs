@@ -3,12 +3,12 @@
 
 mod registry;
 mod rule;
-mod alias;
-mod policy;
+pub(crate) mod alias;
+pub(crate) mod policy;
 mod webhook;
 mod sensor;
 mod sensor_states;
-mod trigger;
+pub(crate) mod trigger;
 
 pub(crate) use alias::RegisteredAlias;
 pub(crate) use policy::RegisteredPolicy;

@@ -13,7 +13,7 @@ use crate::packs::policy::PolicyDefinition;
 
 /// A policy, compiled.
 #[derive(Debug, Clone)]
-pub(crate) struct RegisteredPolicy {
+pub struct RegisteredPolicy {
     /// The document that the API shows.
     pub(crate) document: Map,
     rule: PolicyRule,
@@ -28,7 +28,7 @@ enum PolicyRule {
 
 /// The enabled policies of each action that has any, by its reference.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct ActionPolicies {
+pub struct ActionPolicies {
     retries: BTreeMap<String, (String, RetryPolicy)>,
     limits: BTreeMap<String, Vec<NamedPolicy>>,
 }
@@ -61,7 +61,7 @@ impl RegisteredPolicy {
     ///
     /// # Errors
     /// The policy is wrong, as a sentence.
-    pub(crate) fn read(mut document: Map) -> Result<RegisteredPolicy, String> {
+    pub fn read(mut document: Map) -> Result<RegisteredPolicy, String> {
         document.remove("metadata_file");
         let pack = document.get("pack").and_then(Value::as_str).filter(|pack| !pack.is_empty());
         let pack = pack.unwrap_or("default").to_owned();
@@ -100,14 +100,14 @@ impl RegisteredPolicy {
     }
 
     /// Whether both have the same type and action, of which there may be one.
-    pub(crate) fn collides_with(&self, other: &RegisteredPolicy) -> bool {
+    pub fn collides_with(&self, other: &RegisteredPolicy) -> bool {
         ["policy_type", "resource_ref"].into_iter().all(|key| self.text(key) == other.text(key))
     }
 }
 
 impl ActionPolicies {
     /// The enabled ones of these policies, by their actions.
-    pub(super) fn of<'a>(policies: impl Iterator<Item = &'a Arc<RegisteredPolicy>>) -> ActionPolicies {
+    pub fn of<'a>(policies: impl Iterator<Item = &'a Arc<RegisteredPolicy>>) -> ActionPolicies {
         let mut found = ActionPolicies::default();
         for policy in policies.filter(|policy| policy.is_enabled()) {
             let (action, reference) = (policy.text("resource_ref"), policy.text("ref").to_owned());
@@ -124,65 +124,12 @@ impl ActionPolicies {
     }
 
     /// The retry policy of an action, with its reference.
-    pub(crate) fn retry(&self, action: &str) -> Option<&(String, RetryPolicy)> {
+    pub fn retry(&self, action: &str) -> Option<&(String, RetryPolicy)> {
         self.retries.get(action)
     }
 
     /// The concurrency policies of each action that has any, in the order of their references.
-    pub(crate) fn limits(&self) -> &BTreeMap<String, Vec<NamedPolicy>> {
+    pub fn limits(&self) -> &BTreeMap<String, Vec<NamedPolicy>> {
         &self.limits
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn read(text: &str) -> Result<RegisteredPolicy, String> {
-        RegisteredPolicy::read(Value::from_json(text.as_bytes()).unwrap().as_map().unwrap().clone())
-    }
-
-    #[test]
-    fn wrong_policies_are_refused() {
-        for (text, reason) in [
-            (r#"{"name": "n"}"#, "key `resource_ref` is missing"),
-            (r#"{"name": "n", "resource_ref": "a.b", "policy_type": "x"}"#, "policy type `x` is unknown"),
-            (
-                r#"{"name": "n", "resource_ref": "a.b", "policy_type": "action.retry", "parameters": {"retry_on": "x"}}"#,
-                "`parameters.retry_on`",
-            ),
-            (
-                r#"{"name": "n", "resource_ref": "a.b", "policy_type": "action.concurrency", "parameters": {"threshold": -1}}"#,
-                "`threshold` is -1; use a whole number",
-            ),
-            (
-                r#"{"name": "n o", "resource_ref": "a.b", "policy_type": "action.concurrency", "parameters": {"threshold": 1}}"#,
-                "`default.n o` has a slash or a space",
-            ),
-        ] {
-            let refused = read(text).unwrap_err();
-            assert!(refused.contains(reason), "{text}: {refused}");
-        }
-    }
-
-    #[test]
-    fn policies_of_an_action_are_found_while_they_are_enabled() {
-        let limit = |name: &str, enabled: bool| {
-            let text = format!(
-                r#"{{"name": "{name}", "resource_ref": "a.b", "policy_type": "action.concurrency",
-                "enabled": {enabled}, "parameters": {{"threshold": 1}}}}"#
-            );
-            Arc::new(read(&text).unwrap())
-        };
-        let retry = r#"{"name": "again", "pack": "p", "resource_ref": "a.b", "policy_type": "action.retry",
-            "parameters": {"retry_on": "failure"}}"#;
-        let retry = Arc::new(read(retry).unwrap());
-        assert!(limit("one", true).collides_with(&limit("two", false)));
-        assert!(!limit("one", true).collides_with(&retry));
-        let found = ActionPolicies::of([limit("one", true), limit("two", false), retry].iter());
-        assert_eq!(found.retry("a.b").unwrap().0, "p.again");
-        assert_eq!(found.retry("a.c"), None);
-        let limits: Vec<_> = found.limits()["a.b"].iter().map(|(reference, _)| reference.as_str()).collect();
-        assert_eq!(limits, ["default.one"]);
     }
 }

@@ -15,11 +15,11 @@ pub(crate) const WEBHOOK_TYPE: &str = "core.st2.webhook";
 
 /// A trigger.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Trigger {
+pub struct Trigger {
     /// Its id.
     pub(crate) id: String,
     /// Its reference; without parameters, the type's reference.
-    pub(crate) reference: String,
+    pub reference: String,
     /// The reference of its type.
     pub(crate) kind: String,
     /// Its parameters.
@@ -28,7 +28,7 @@ pub(crate) struct Trigger {
 
 impl Trigger {
     /// The trigger of this type and these parameters.
-    pub(crate) fn new(kind: &str, parameters: Map) -> Trigger {
+    pub fn new(kind: &str, parameters: Map) -> Trigger {
         let text = Value::Map(parameters.clone()).to_json();
         let id = Id::derived(0, &[b"trigger", kind.as_bytes(), text.as_bytes()]).to_string();
         let reference = match (parameters.is_empty(), kind.split_once('.')) {

@@ -8,7 +8,7 @@ use crate::limits::RULE_SUSPENSION;
 
 /// Counts the matches of a rule, and suspends it.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Breaker {
+pub struct Breaker {
     /// When the current span began, in microseconds since 1970.
     began: i64,
     matches: u64,
@@ -25,7 +25,7 @@ struct Suspension {
 
 /// What the breaker makes of a match.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Passage {
+pub enum Passage {
     /// It passes.
     Open,
     /// It is one too many: the rule is suspended from now on, for this reason.
@@ -36,7 +36,7 @@ pub(super) enum Passage {
 
 impl Breaker {
     /// Counts a match.
-    pub(super) fn pass(&mut self, allowed: Window, now: Timestamp) -> Passage {
+    pub fn pass(&mut self, allowed: Window, now: Timestamp) -> Passage {
         if let Some(suspension) = &mut self.suspension {
             if now < suspension.until {
                 suspension.skipped += 1;
@@ -65,7 +65,7 @@ impl Breaker {
     }
 
     /// The suspension, for the API and the store; `None` if the rule is not suspended.
-    pub(super) fn shown(&self, now: Timestamp) -> Option<Map> {
+    pub fn shown(&self, now: Timestamp) -> Option<Map> {
         let suspension = self.suspension.as_ref().filter(|suspension| now < suspension.until)?;
         let mut shown = Map::new();
         shown.insert("until", suspension.until.to_string());
@@ -75,37 +75,11 @@ impl Breaker {
     }
 
     /// Takes over a suspension that was stored.
-    pub(super) fn restore(&mut self, stored: &Value) {
+    pub fn restore(&mut self, stored: &Value) {
         let text = |key: &str| stored.get(key).and_then(Value::as_str);
         if let Some(until) = text("until").and_then(|until| until.parse().ok()) {
             let reason = text("reason").unwrap_or_default().to_owned();
             self.suspension = Some(Suspension { until, reason, skipped: 0 });
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_storm_suspends_the_rule_for_a_time() {
-        let allowed = Window { count: 3, micros: 10_000_000 };
-        let mut breaker = Breaker::default();
-        let at = Timestamp::from_seconds;
-        for second in [0, 1, 2, 10, 11, 12] {
-            assert_eq!(breaker.pass(allowed, at(second)), Passage::Open, "at {second}");
-        }
-        let Passage::Suspends(reason) = breaker.pass(allowed, at(13)) else { panic!("it passes") };
-        assert!(reason.contains("more than 3 times in 10 s"), "{reason}");
-        assert_eq!(breaker.pass(allowed, at(14)), Passage::Suspended);
-        let shown = breaker.shown(at(14)).unwrap();
-        assert_eq!(shown.get("skipped"), Some(&Value::Int(1)));
-        let mut again = Breaker::default();
-        again.restore(&Value::Map(shown));
-        assert_eq!(again.pass(allowed, at(15)), Passage::Suspended);
-        let later = 13 + i64::try_from(RULE_SUSPENSION.as_secs()).unwrap();
-        assert_eq!(again.pass(allowed, at(later)), Passage::Open);
-        assert_eq!(breaker.shown(at(later)), None);
     }
 }

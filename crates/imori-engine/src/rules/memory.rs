@@ -16,7 +16,7 @@ use crate::store::{RULE_STATES, Transaction};
 
 /// What rules remember, by the rule's id.
 #[derive(Debug, Default)]
-pub(crate) struct RuleMemory {
+pub struct RuleMemory {
     rules: BTreeMap<String, Remembered>,
 }
 
@@ -30,7 +30,7 @@ struct Remembered {
 
 /// What becomes of a match.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Verdict {
+pub enum Verdict {
     /// The rule runs.
     Run,
     /// It is counted or held back.
@@ -41,7 +41,7 @@ pub(crate) enum Verdict {
 
 /// A change of a rule's state, to be undone if the event is not stored.
 #[derive(Debug)]
-pub(crate) struct Undo {
+pub struct Undo {
     rule: String,
     key: String,
     before: Option<Value>,
@@ -50,7 +50,7 @@ pub(crate) struct Undo {
 
 impl RuleMemory {
     /// Decides about a match, and adds what the rule remembers of it to the event's transaction.
-    pub(crate) fn decide(
+    pub fn decide(
         &mut self,
         (rule, id): (&Rule, &str),
         trigger_type: &str,
@@ -102,7 +102,7 @@ impl RuleMemory {
     }
 
     /// Takes back what an event changed that was not stored, unless a later event has changed it since.
-    pub(crate) fn undo(&mut self, changes: Vec<Undo>) {
+    pub fn undo(&mut self, changes: Vec<Undo>) {
         for Undo { rule, key, before, after } in changes.into_iter().rev() {
             let Some(remembered) = self.rules.get_mut(&rule) else { continue };
             if remembered.state.stored(&key) == after {
@@ -113,12 +113,12 @@ impl RuleMemory {
     }
 
     /// Notes an execution that a rule has requested.
-    pub(crate) fn started(&mut self, rule: &str, execution: &str) {
+    pub fn started(&mut self, rule: &str, execution: &str) {
         self.rules.entry(rule.to_owned()).or_default().open.insert(execution.to_owned());
     }
 
     /// Notes that an execution has ended, or was not stored.
-    pub(crate) fn ended(&mut self, rule: &str, execution: &str) {
+    pub fn ended(&mut self, rule: &str, execution: &str) {
         if let Some(remembered) = self.rules.get_mut(rule) {
             remembered.open.remove(execution);
         }
@@ -140,12 +140,12 @@ impl RuleMemory {
     }
 
     /// How and until when a rule is suspended; `None` if it is not.
-    pub(crate) fn suspension(&self, rule: &str, now: Timestamp) -> Option<Map> {
+    pub fn suspension(&self, rule: &str, now: Timestamp) -> Option<Map> {
         self.rules.get(rule)?.breaker.shown(now)
     }
 
     /// Ends the suspension of a rule that an operator has changed.
-    pub(crate) fn resume(&mut self, rule: &str, transaction: &mut Transaction) {
+    pub fn resume(&mut self, rule: &str, transaction: &mut Transaction) {
         transaction.delete(&RULE_STATES, &suspension_id(rule));
         if let Some(remembered) = self.rules.get_mut(rule) {
             remembered.breaker = Breaker::default();
@@ -185,58 +185,4 @@ fn state(rule: &str, key: &str, state: Value) -> Map {
 fn suspension(rule: &str, shown: Map) -> Map {
     let id = suspension_id(rule);
     [("id", Value::from(id)), ("rule", rule.into()), ("suspended", shown.into())].into_iter().collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn rule(extension: &str) -> Rule {
-        let text = format!(
-            "{{name: r, trigger: {{type: x.y}}, action: {{ref: core.noop}}, enabled: true, x-imori: {extension}}}"
-        );
-        Rule::read(&imori_automation::yaml::load(&text).unwrap()).unwrap()
-    }
-
-    fn decide(memory: &mut RuleMemory, rule: &Rule, second: i64) -> (Verdict, Vec<Undo>) {
-        let payload = Value::Map(Map::from_iter([("a", 1)]));
-        let instance = TriggerInstance::new(&payload, Timestamp::from_seconds(second));
-        let mut undo = Vec::new();
-        let verdict = memory.decide((rule, "id"), "x.y", &instance, &mut Transaction::new(), &mut undo);
-        (verdict, undo)
-    }
-
-    #[test]
-    fn a_limit_refuses_a_match_while_executions_are_open() {
-        let (mut memory, rule) = (RuleMemory::default(), rule("{limit: 2}"));
-        memory.started("id", "e1");
-        assert_eq!(decide(&mut memory, &rule, 1).0, Verdict::Run);
-        memory.started("id", "e2");
-        let (verdict, _) = decide(&mut memory, &rule, 1);
-        let expected = "2 executions of the rule have not ended, and its `limit` is 2";
-        assert_eq!(verdict, Verdict::Failed(String::from(expected)));
-        memory.ended("id", "e1");
-        assert_eq!(decide(&mut memory, &rule, 1).0, Verdict::Run);
-    }
-
-    #[test]
-    fn an_event_that_is_not_stored_was_not_counted() {
-        let (mut memory, rule) = (RuleMemory::default(), rule("{count: {n: 2, within: 60}}"));
-        let (verdict, undo) = decide(&mut memory, &rule, 1);
-        assert_eq!(verdict, Verdict::Held);
-        memory.undo(undo);
-        assert_eq!(decide(&mut memory, &rule, 2).0, Verdict::Held);
-        assert_eq!(decide(&mut memory, &rule, 3).0, Verdict::Run);
-    }
-
-    #[test]
-    fn a_changed_rule_is_no_longer_suspended() {
-        let (mut memory, rule) = (RuleMemory::default(), rule("{breaker: {n: 1, within: 60}}"));
-        assert_eq!(decide(&mut memory, &rule, 1).0, Verdict::Run);
-        assert!(matches!(decide(&mut memory, &rule, 2).0, Verdict::Failed(_)));
-        assert_eq!(decide(&mut memory, &rule, 3).0, Verdict::Held);
-        assert!(memory.suspension("id", Timestamp::from_seconds(3)).is_some());
-        memory.resume("id", &mut Transaction::new());
-        assert_eq!(decide(&mut memory, &rule, 4).0, Verdict::Run);
-    }
 }

@@ -1,6 +1,6 @@
 //! Runners: how an action is run.
 
-mod ssh;
+pub(crate) mod ssh;
 mod shell;
 mod http;
 mod python;

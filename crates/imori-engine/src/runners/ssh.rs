@@ -50,9 +50,11 @@ pub(crate) async fn run_script(run: &Run, folder: &Path) -> Outcome {
 
 /// A host and its port, if the action names one.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Host {
-    name: String,
-    port: Option<u16>,
+pub struct Host {
+    /// The name or the IP address.
+    pub name: String,
+    /// The port.
+    pub port: Option<u16>,
 }
 
 /// The arguments of `ssh` that are the same for each host.
@@ -194,7 +196,7 @@ fn options(folder: &Path) -> Result<Vec<OsString>, String> {
 }
 
 /// The hosts of a list, or of a text with commas.
-fn hosts(value: Option<&Value>) -> Result<Vec<Host>, String> {
+pub fn hosts(value: Option<&Value>) -> Result<Vec<Host>, String> {
     let names: Vec<&str> = match value {
         Some(Value::String(text)) => text.split(',').map(str::trim).filter(|name| !name.is_empty()).collect(),
         Some(Value::List(list)) => list.iter().filter_map(Value::as_str).collect(),
@@ -217,7 +219,7 @@ fn hosts(value: Option<&Value>) -> Result<Vec<Host>, String> {
 }
 
 /// A host with or without a port: `name`, `name:22`, `[::1]:22` or `::1`.
-fn host(text: &str) -> Result<Host, String> {
+pub fn host(text: &str) -> Result<Host, String> {
     let (name, port) = match (text.strip_prefix('['), text.rsplit_once(':')) {
         (Some(rest), _) => match rest.split_once(']') {
             Some((name, "")) => (name, None),
@@ -313,48 +315,10 @@ fn script_command(run: &Run) -> String {
 }
 
 /// A word as POSIX shells read it unchanged.
-fn quoted(text: &str) -> String {
+pub fn quoted(text: &str) -> String {
     format!("'{}'", text.replace('\'', r"'\''"))
 }
 
 fn text<'a>(run: &'a Run, key: &str) -> Option<&'a str> {
     run.runner_parameters.get(key).and_then(Value::as_str).filter(|text| !text.is_empty())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn hosts_are_read_and_options_among_them_refused() {
-        for (text, expected) in [
-            ("a", Ok("a -")),
-            ("a.b:2222", Ok("a.b 2222")),
-            ("[::1]:22", Ok("::1 22")),
-            ("::1", Ok("::1 -")),
-            ("-oProxyCommand=x", Err("is no name")),
-            ("a;b", Err("is no name")),
-            ("a:b", Err("has no port")),
-            ("", Err("is no name")),
-        ] {
-            let found = host(text).map(|host| {
-                format!("{} {}", host.name, host.port.map_or(String::from("-"), |port| port.to_string()))
-            });
-            match (found, expected) {
-                (Ok(found), Ok(expected)) => assert_eq!(found, expected),
-                (Err(reason), Err(expected)) => assert!(reason.contains(expected), "{text}: {reason}"),
-                (found, _) => panic!("{text}: {found:?}"),
-            }
-        }
-        let list = Value::from("a, b:1,,a");
-        assert_eq!(hosts(Some(&list)).unwrap().len(), 2);
-        assert!(hosts(None).is_err());
-    }
-
-    #[test]
-    fn a_quoted_word_is_one_word() {
-        for (text, expected) in [("a b", "'a b'"), ("it's $(x)", r"'it'\''s $(x)'"), ("", "''")] {
-            assert_eq!(quoted(text), expected);
-        }
-    }
 }

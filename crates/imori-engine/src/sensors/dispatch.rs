@@ -14,7 +14,7 @@ use crate::registry::{Registry, Trigger};
 /// Stores an event of a sensor and what the rules make of it.
 pub(super) async fn dispatch(engine: &Arc<Engine>, sensor: &str, event: SensorEvent) -> SensorAnswer {
     let registry = engine.registry();
-    let Some(reference) = reference(&event.trigger) else {
+    let Some(reference) = trigger_reference(&event.trigger) else {
         let reason = format!("`{}` names no trigger; use the reference of one", event.trigger.to_json());
         warn!(sensor, reason, "an event of a sensor is refused");
         return SensorAnswer::Unknown(reason);
@@ -30,7 +30,7 @@ pub(super) async fn dispatch(engine: &Arc<Engine>, sensor: &str, event: SensorEv
         Value::Null => Value::Map(Map::new()),
         payload => payload,
     };
-    if let Err(reason) = check(kind.get("payload_schema"), &payload) {
+    if let Err(reason) = check_payload(kind.get("payload_schema"), &payload) {
         let reason = format!("an event of trigger `{reference}` is dropped: {reason}");
         warn!(sensor, reason, "the payload of an event does not fit its trigger type");
         return SensorAnswer::Invalid(reason);
@@ -46,7 +46,7 @@ pub(super) async fn dispatch(engine: &Arc<Engine>, sensor: &str, event: SensorEv
 }
 
 /// The reference of a trigger that a sensor names by it, or by an object.
-fn reference(trigger: &Value) -> Option<String> {
+pub fn trigger_reference(trigger: &Value) -> Option<String> {
     let text = |key: &str| trigger.get(key).and_then(Value::as_str).filter(|text| !text.is_empty());
     if let Some(reference) =
         trigger.as_str().filter(|reference| !reference.is_empty()).or_else(|| text("ref"))
@@ -67,51 +67,11 @@ fn kind_of(registry: &Registry, reference: &str) -> Option<Arc<Map>> {
 }
 
 /// Checks a payload by the schema of its trigger type.
-fn check(schema: Option<&Value>, payload: &Value) -> Result<(), String> {
+pub fn check_payload(schema: Option<&Value>, payload: &Value) -> Result<(), String> {
     let Some(schema) = schema.filter(|schema| schema.as_map().is_some_and(|schema| !schema.is_empty()))
     else {
         return Ok(());
     };
     let schema = Schema::compile(schema).map_err(|error| error.to_string())?;
     schema.validate(payload, Defaults::AssignedOrNone).map(drop).map_err(|error| error.to_string())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_trigger_is_named_by_its_reference_or_by_an_object() {
-        let with_parameters = Trigger::new("p.t", [("a", Value::from(1))].into_iter().collect()).reference;
-        for (json, expected) in [
-            (r#""p.t""#, Some("p.t")),
-            (r#"{"ref": "p.5f", "type": "p.t"}"#, Some("p.5f")),
-            (r#"{"type": "p.t"}"#, Some("p.t")),
-            (r#"{"type": "p.t", "parameters": {"a": 1}}"#, Some(with_parameters.as_str())),
-            (r#"{"pack": "p", "name": "t"}"#, Some("p.t")),
-            (r#"{"name": "t"}"#, None),
-            (r#""""#, None),
-            ("null", None),
-            ("5", None),
-        ] {
-            let trigger = Value::from_json(json.as_bytes()).unwrap();
-            assert_eq!(reference(&trigger).as_deref(), expected, "{json}");
-        }
-    }
-
-    #[test]
-    fn a_payload_is_checked_by_the_schema_of_its_type() {
-        let schema = r#"{"type": "object", "properties": {"id": {"type": "string"}}}"#;
-        for (schema, payload, is_valid) in [
-            ("{}", r#"{"id": 5}"#, true),
-            (schema, r#"{"id": "5", "other": 1}"#, true),
-            (schema, r#"{"id": null}"#, true),
-            (schema, "{}", true),
-            (schema, r#"{"id": 5}"#, false),
-        ] {
-            let value = |json: &str| Value::from_json(json.as_bytes()).unwrap();
-            let checked = check(Some(&value(schema)), &value(payload));
-            assert_eq!(checked.is_ok(), is_valid, "{payload} by {schema}: {checked:?}");
-        }
-    }
 }

@@ -3,8 +3,8 @@
 
 mod supervisor;
 mod run;
-mod dispatch;
-mod output;
-mod backoff;
+pub(crate) mod dispatch;
+pub(crate) mod output;
+pub(crate) mod backoff;
 
 pub(crate) use supervisor::run_sensors;

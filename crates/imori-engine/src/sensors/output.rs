@@ -46,7 +46,8 @@ fn take(engine: &Engine, sensor: &str, line: &str, window: &mut Window) {
 }
 
 /// What was read and logged within a second.
-struct Window {
+#[derive(Debug)]
+pub struct Window {
     start: Instant,
     bytes: usize,
     logged: u32,
@@ -54,12 +55,13 @@ struct Window {
 }
 
 impl Window {
-    fn new(start: Instant) -> Window {
+    /// A window that begins now.
+    pub fn new(start: Instant) -> Window {
         Window { start, bytes: 0, logged: 0, dropped: 0 }
     }
 
     /// Begins another second if this one is over; returns the lines that were not logged in it.
-    fn next(&mut self, now: Instant) -> u64 {
+    pub fn next(&mut self, now: Instant) -> u64 {
         if now.duration_since(self.start) < SECOND {
             return 0;
         }
@@ -69,7 +71,7 @@ impl Window {
     }
 
     /// Whether one more line is logged.
-    fn admits_line(&mut self) -> bool {
+    pub fn admits_line(&mut self) -> bool {
         let is_admitted = self.logged < SENSOR_LINES_LOGGED_PER_SECOND;
         match is_admitted {
             true => self.logged += 1,
@@ -80,12 +82,12 @@ impl Window {
 }
 
 /// Pieces of bytes, cut into lines.
-#[derive(Default)]
-struct Lines(Vec<u8>);
+#[derive(Debug, Default)]
+pub struct Lines(Vec<u8>);
 
 impl Lines {
     /// The lines that this piece completes.
-    fn push(&mut self, piece: &[u8]) -> Vec<String> {
+    pub fn push(&mut self, piece: &[u8]) -> Vec<String> {
         let mut whole = Vec::new();
         for part in piece.split_inclusive(|byte| *byte == b'\n') {
             for chunk in part.chunks(SENSOR_LINE_BYTES_MAX) {
@@ -102,45 +104,9 @@ impl Lines {
     }
 
     /// What has no end yet, unless it is empty.
-    fn rest(&mut self) -> Option<String> {
+    pub fn rest(&mut self) -> Option<String> {
         let line = String::from_utf8_lossy(self.0.trim_ascii_end()).into_owned();
         self.0.clear();
         (!line.is_empty()).then_some(line)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn output_becomes_lines_of_bounded_length() {
-        let long = "x".repeat(SENSOR_LINE_BYTES_MAX);
-        let rows: [(&[&str], &[&str]); 6] = [
-            (&["a\nb\n"], &["a", "b"]),
-            (&["a", "b\nc"], &["ab", "c"]),
-            (&["\n\na\r\n"], &["a"]),
-            (&[&format!("{long}y\n")], &[&long, "y"]),
-            (&[&long, "y"], &[&long, "y"]),
-            (&[""], &[]),
-        ];
-        for (pieces, expected) in rows {
-            let mut lines = Lines::default();
-            let mut found: Vec<String> =
-                pieces.iter().flat_map(|piece| lines.push(piece.as_bytes())).collect();
-            found.extend(lines.rest());
-            assert_eq!(found, expected);
-        }
-    }
-
-    #[test]
-    fn lines_beyond_the_limit_of_a_second_are_counted() {
-        let start = Instant::now();
-        let mut window = Window::new(start);
-        let admitted = (0..SENSOR_LINES_LOGGED_PER_SECOND + 5).filter(|_| window.admits_line()).count();
-        assert_eq!(admitted, SENSOR_LINES_LOGGED_PER_SECOND as usize);
-        assert_eq!(window.next(start), 0);
-        assert_eq!(window.next(start + SECOND), 5);
-        assert!(window.admits_line());
     }
 }

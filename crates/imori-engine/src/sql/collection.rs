@@ -6,9 +6,9 @@ use super::field::Field;
 
 /// A table of documents.
 #[derive(Debug)]
-pub(crate) struct Collection {
+pub struct Collection {
     /// The table's name.
-    pub(crate) name: &'static str,
+    pub name: &'static str,
     /// The parts of a document that have a column of their own.
     pub(crate) columns: &'static [Column],
     /// The columns of each further index, in the order of the index.
@@ -60,7 +60,7 @@ pub(crate) static TRIGGER_TYPES: Collection = Collection {
 };
 
 /// Events: each is stored before its source is told that it was accepted.
-pub(crate) static TRIGGER_INSTANCES: Collection = Collection {
+pub static TRIGGER_INSTANCES: Collection = Collection {
     name: "trigger_instances",
     columns: &[
         column("trigger_ref", &["trigger"]),
@@ -71,7 +71,7 @@ pub(crate) static TRIGGER_INSTANCES: Collection = Collection {
 };
 
 /// The outcome of an event at a rule.
-pub(crate) static ENFORCEMENTS: Collection = Collection {
+pub static ENFORCEMENTS: Collection = Collection {
     name: "rule_enforcements",
     columns: &[
         column("rule_ref", &["rule", "ref"]),
@@ -83,7 +83,7 @@ pub(crate) static ENFORCEMENTS: Collection = Collection {
 };
 
 /// Executions of actions.
-pub(crate) static EXECUTIONS: Collection = Collection {
+pub static EXECUTIONS: Collection = Collection {
     name: "executions",
     columns: &[
         column("action", &["action"]),
@@ -115,17 +115,17 @@ pub(crate) static NOTIFICATIONS: Collection =
     Collection { name: "notifications", columns: &[], indexes: &[] };
 
 /// Definitions of actions as their executions saw them, by hash.
-pub(crate) static SNAPSHOTS: Collection = Collection { name: "snapshots", columns: &[], indexes: &[] };
+pub static SNAPSHOTS: Collection = Collection { name: "snapshots", columns: &[], indexes: &[] };
 
 /// Last states of workflows, by their executions' ids: of those that have not ended, and of those that tasks can be run
 /// again of.
-pub(crate) static WORKFLOWS: Collection = Collection { name: "workflows", columns: &[], indexes: &[] };
+pub static WORKFLOWS: Collection = Collection { name: "workflows", columns: &[], indexes: &[] };
 
 /// Ends of executions whose events are not stored yet, by the executions' ids.
 pub(crate) static ENDS: Collection = Collection { name: "ends", columns: &[], indexes: &[] };
 
 /// The datastore.
-pub(crate) static KEYS: Collection = Collection {
+pub static KEYS: Collection = Collection {
     name: "keys",
     columns: &[
         column("scope", &["scope"]),
@@ -147,7 +147,7 @@ pub(crate) static RULE_STATES: Collection =
     Collection { name: "rule_states", columns: &[column("rule", &["rule"])], indexes: &[&["rule"]] };
 
 /// Access tokens, by the hash of the token.
-pub(crate) static TOKENS: Collection =
+pub static TOKENS: Collection =
     Collection { name: "tokens", columns: &[column("expiry", &["expiry"])], indexes: &[&["expiry"]] };
 
 /// API keys, which are found by the hash of the key.

@@ -12,7 +12,7 @@ use super::field::Field;
 use super::transaction::{Committed, Transaction};
 
 /// A connection to a store, used by one thread.
-pub(crate) trait StoreConnection: Send {
+pub trait StoreConnection: Send {
     /// Runs a statement that reads, and passes each row on until `each` breaks. `each` may run further statements.
     ///
     /// # Errors
@@ -79,11 +79,11 @@ pub(crate) trait StoreConnection: Send {
 }
 
 /// What takes the rows of a result, one after the other, until it breaks.
-pub(crate) type Each<'a> = dyn FnMut(&dyn Row) -> Result<ControlFlow<()>, StoreError> + 'a;
+pub type Each<'a> = dyn FnMut(&dyn Row) -> Result<ControlFlow<()>, StoreError> + 'a;
 
 /// What has become of the last commit before a connection was lost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum LastCommit {
+pub enum LastCommit {
     /// It is on disk.
     Kept,
     /// Nothing of it is.
@@ -91,7 +91,7 @@ pub(crate) enum LastCommit {
 }
 
 /// A row of a result; columns count from 0.
-pub(crate) trait Row {
+pub trait Row {
     /// The text of a column, if it has a value.
     ///
     /// # Errors

@@ -5,7 +5,7 @@ use std::io;
 
 /// Why the store cannot do what it was told.
 #[derive(Debug, Clone)]
-pub(crate) enum StoreError {
+pub enum StoreError {
     /// The folder or a thread cannot be made.
     Io(String),
     /// The database refused.

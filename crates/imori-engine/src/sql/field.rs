@@ -7,7 +7,7 @@ use imori_automation::value::Value;
 /// In both stores values compare alike: nothing comes before numbers, numbers before texts, and texts are compared byte
 /// by byte.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) enum Field<'a> {
+pub enum Field<'a> {
     /// No value.
     Null,
     /// A whole number.

@@ -1,12 +1,12 @@
 //! What both stores of the engine's documents share: collections, transactions, values of columns and the statements that
 //! a connection runs.
 
-mod connection;
-mod transaction;
+pub(crate) mod connection;
+pub(crate) mod transaction;
 mod split;
-mod collection;
-mod field;
-mod error;
+pub(crate) mod collection;
+pub(crate) mod field;
+pub(crate) mod error;
 
 pub(crate) use collection::{
     ACTIONS, ALIASES, API_KEYS, COLLECTIONS, Collection, ENDS, ENFORCEMENTS, EXECUTIONS, KEYS, NOTIFICATIONS,

@@ -6,7 +6,7 @@ use super::collection::{Collection, KEYS, TOKENS};
 
 /// Changes of documents, applied in order.
 #[derive(Debug, Default)]
-pub(crate) struct Transaction(Vec<Change>);
+pub struct Transaction(Vec<Change>);
 
 /// A change of a document.
 #[derive(Debug)]
@@ -25,7 +25,7 @@ pub(crate) enum Change {
 
 /// The outcome of a transaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Committed {
+pub enum Committed {
     /// Its changes are on disk.
     Done,
     /// A condition did not hold or a document existed already: nothing was changed.
@@ -34,7 +34,7 @@ pub(crate) enum Committed {
 
 impl Transaction {
     /// A transaction without changes.
-    pub(crate) fn new() -> Transaction {
+    pub fn new() -> Transaction {
         Transaction::default()
     }
 
@@ -44,22 +44,22 @@ impl Transaction {
     }
 
     /// Stores a document, also in the place of an older one.
-    pub(crate) fn put(&mut self, collection: &'static Collection, document: Map) {
+    pub fn put(&mut self, collection: &'static Collection, document: Map) {
         self.0.push(Change::Put(collection, document));
     }
 
     /// Stores a document unless one of this id exists.
-    pub(crate) fn keep(&mut self, collection: &'static Collection, document: Map) {
+    pub fn keep(&mut self, collection: &'static Collection, document: Map) {
         self.0.push(Change::Keep(collection, document));
     }
 
     /// Stores a document; if one of this id exists, nothing of the transaction happens.
-    pub(crate) fn insert(&mut self, collection: &'static Collection, document: Map) {
+    pub fn insert(&mut self, collection: &'static Collection, document: Map) {
         self.0.push(Change::Insert(collection, document));
     }
 
     /// Lets nothing of the transaction happen unless the column of this document has one of these values.
-    pub(crate) fn require(
+    pub fn require(
         &mut self,
         collection: &'static Collection,
         id: &str,
@@ -70,7 +70,7 @@ impl Transaction {
     }
 
     /// Deletes a document, if it exists.
-    pub(crate) fn delete(&mut self, collection: &'static Collection, id: &str) {
+    pub fn delete(&mut self, collection: &'static Collection, id: &str) {
         self.0.push(Change::Delete(collection, id.to_owned()));
     }
 

@@ -17,14 +17,14 @@ use crate::sql::{
 
 /// A connection to the file of a store.
 #[derive(Debug)]
-pub(crate) struct Sqlite(Connection);
+pub struct Sqlite(Connection);
 
 impl Sqlite {
     /// The connection that writes. The file is made if it is missing.
     ///
     /// # Errors
     /// The file cannot be opened, or is of another format.
-    pub(crate) fn writing(path: &Path) -> Result<Sqlite, StoreError> {
+    pub fn writing(path: &Path) -> Result<Sqlite, StoreError> {
         let connection = Connection::open(path)?;
         // A new file has to be told before its first page is written.
         connection.pragma_update(None, "auto_vacuum", "INCREMENTAL")?;
@@ -45,7 +45,7 @@ impl Sqlite {
     ///
     /// # Errors
     /// There is no such file, or it cannot be opened.
-    pub(crate) fn reading(path: &Path) -> Result<Sqlite, StoreError> {
+    pub fn reading(path: &Path) -> Result<Sqlite, StoreError> {
         let connection = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
         connection.pragma_update(None, "cache_size", -PAGE_CACHE_KIB)?;
         connection.set_prepared_statement_cache_capacity(STATEMENTS_MAX);
@@ -53,15 +53,10 @@ impl Sqlite {
     }
 
     /// A number that SQLite keeps, such as `page_count`.
-    pub(crate) fn pragma(&self, name: &str) -> Result<u64, StoreError> {
+    pub fn pragma(&self, name: &str) -> Result<u64, StoreError> {
         let mut statement = self.0.prepare_cached(&format!("PRAGMA {name}"))?;
         let value: i64 = statement.query_row([], |row| row.get(0))?;
         Ok(u64::try_from(value).unwrap_or_default())
-    }
-
-    #[cfg(test)]
-    pub(crate) fn execute(&self, sql: &str) {
-        self.0.execute_batch(sql).unwrap();
     }
 }
 

@@ -1,6 +1,6 @@
 //! The store in a SQLite file.
 
-mod connection;
+pub(crate) mod connection;
 mod changes;
 mod schema;
 mod field;

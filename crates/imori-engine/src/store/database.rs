@@ -20,7 +20,7 @@ use crate::sqlite::Sqlite;
 use crate::times::now;
 
 /// The engine's database.
-pub(crate) struct Database {
+pub struct Database {
     location: Location,
     retention: Retention,
     is_final: fn(&str) -> bool,
@@ -31,14 +31,14 @@ pub(crate) struct Database {
 
 /// Changes that are on their way to disk.
 #[derive(Debug)]
-pub(crate) struct Pending(oneshot::Receiver<Result<Committed, StoreError>>);
+pub struct Pending(oneshot::Receiver<Result<Committed, StoreError>>);
 
 impl Pending {
     /// What became of them, once it is known.
     ///
     /// # Errors
     /// The store cannot be written.
-    pub(crate) async fn committed(self) -> Result<Committed, StoreError> {
+    pub async fn committed(self) -> Result<Committed, StoreError> {
         self.0.await.map_err(|_| StoreError::Closed)?
     }
 }
@@ -51,7 +51,7 @@ struct Threads {
 impl Database {
     /// The database at this location. It is opened, and made if it is missing, when it is first used.
     /// It deletes history as `retention` says, of executions those in a status that `is_final`.
-    pub(crate) fn at(location: Location, retention: Retention, is_final: fn(&str) -> bool) -> Database {
+    pub fn at(location: Location, retention: Retention, is_final: fn(&str) -> bool) -> Database {
         let outage = match location {
             Location::File(_) => Outage::none(),
             Location::Server(_) => Outage::until_connected(),
@@ -69,7 +69,7 @@ impl Database {
     }
 
     /// Why the database cannot be reached now; `None` if it can.
-    pub(crate) fn outage(&self) -> Option<String> {
+    pub fn outage(&self) -> Option<String> {
         self.outage.reason()
     }
 
@@ -77,7 +77,7 @@ impl Database {
     ///
     /// # Errors
     /// A thread cannot be started.
-    pub(crate) async fn reachable(&self) -> Result<(), StoreError> {
+    pub async fn reachable(&self) -> Result<(), StoreError> {
         if let Location::Server(_) = self.location {
             self.threads()?;
             if self.outage.reason().is_some() {
@@ -91,7 +91,7 @@ impl Database {
     ///
     /// # Errors
     /// The store cannot be opened or written.
-    pub(crate) async fn commit(&self, transaction: Transaction) -> Result<Committed, StoreError> {
+    pub async fn commit(&self, transaction: Transaction) -> Result<Committed, StoreError> {
         if transaction.is_empty() {
             return Ok(Committed::Done);
         }
@@ -102,7 +102,7 @@ impl Database {
     ///
     /// # Errors
     /// The store cannot be opened.
-    pub(crate) fn submit(&self, transaction: Transaction) -> Result<Pending, StoreError> {
+    pub fn submit(&self, transaction: Transaction) -> Result<Pending, StoreError> {
         let (answer, answered) = oneshot::channel();
         let commit = Commit { transaction, answer };
         self.threads()?.commits.send(commit).map_err(|_| StoreError::Closed)?;
@@ -113,11 +113,7 @@ impl Database {
     ///
     /// # Errors
     /// The store cannot be opened or read.
-    pub(crate) async fn get(
-        &self,
-        collection: &'static Collection,
-        id: &str,
-    ) -> Result<Option<Map>, StoreError> {
+    pub async fn get(&self, collection: &'static Collection, id: &str) -> Result<Option<Map>, StoreError> {
         if !self.exists() {
             return Ok(None);
         }
@@ -163,7 +159,7 @@ impl Database {
     ///
     /// # Errors
     /// The store cannot be opened or read.
-    pub(crate) async fn find(&self, query: Query) -> Result<Rows, StoreError> {
+    pub async fn find(&self, query: Query) -> Result<Rows, StoreError> {
         if !self.exists() {
             return Ok(Rows::default());
         }
@@ -211,6 +207,3 @@ impl Database {
         Ok(Threads { commits, questions })
     }
 }
-
-#[cfg(test)]
-mod tests;

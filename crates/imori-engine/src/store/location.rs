@@ -6,7 +6,7 @@ use crate::postgres::ServerAddress;
 
 /// Where the documents are.
 #[derive(Debug, Clone)]
-pub(crate) enum Location {
+pub enum Location {
     /// In this file, which is made when something is stored.
     File(PathBuf),
     /// On this server.

@@ -1,19 +1,17 @@
 //! The engine's state: documents in collections, changed in transactions that one sync confirms together. They are in a
 //! SQLite file, or on a PostgreSQL server.
 
-mod database;
+pub(crate) mod database;
 mod writer;
 mod reader;
 mod outage;
 mod pause;
-mod retention;
+pub(crate) mod retention;
 mod check;
-mod query;
+pub(crate) mod query;
 mod large;
-mod parts;
-mod location;
-#[cfg(test)]
-mod trials;
+pub(crate) mod parts;
+pub(crate) mod location;
 
 pub use check::Finding;
 pub(crate) use check::check;

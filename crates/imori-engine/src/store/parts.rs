@@ -2,7 +2,7 @@
 
 /// Which parts of documents a query reads, where they are large; small ones come always.
 #[derive(Debug, Clone, Default)]
-pub(crate) enum Parts {
+pub enum Parts {
     /// All of them.
     #[default]
     All,

@@ -10,7 +10,7 @@ use crate::sql::{Collection, Field, StoreConnection, StoreError};
 
 /// What the documents of a result have in common.
 #[derive(Debug, Clone)]
-pub(crate) enum Condition {
+pub enum Condition {
     /// The column has this value.
     Equal(&'static str, Value),
     /// The column has one of these values.
@@ -36,7 +36,7 @@ pub(crate) struct Order {
 
 /// A query of one collection.
 #[derive(Debug, Clone)]
-pub(crate) struct Query {
+pub struct Query {
     /// The collection.
     pub(crate) collection: &'static Collection,
     /// Conditions; all hold.
@@ -53,36 +53,36 @@ pub(crate) struct Query {
 
 /// A part of a result.
 #[derive(Debug, Default)]
-pub(crate) struct Rows {
+pub struct Rows {
     /// The documents.
-    pub(crate) documents: Vec<Map>,
+    pub documents: Vec<Map>,
     /// The number of documents that meet the conditions.
-    pub(crate) total: usize,
+    pub total: usize,
 }
 
 impl Query {
     /// All documents of a collection, by id, up to `limit`.
-    pub(crate) fn all(collection: &'static Collection, limit: usize) -> Query {
+    pub fn all(collection: &'static Collection, limit: usize) -> Query {
         Query { collection, conditions: Vec::new(), order: Vec::new(), limit, offset: 0, parts: Parts::All }
     }
 
     /// Adds a condition.
     #[must_use]
-    pub(crate) fn with(mut self, condition: Condition) -> Query {
+    pub fn with(mut self, condition: Condition) -> Query {
         self.conditions.push(condition);
         self
     }
 
     /// Adds a column to the order.
     #[must_use]
-    pub(crate) fn by(mut self, column: &'static str, is_descending: bool) -> Query {
+    pub fn by(mut self, column: &'static str, is_descending: bool) -> Query {
         self.order.push(Order { column, is_descending });
         self
     }
 
     /// Reads these parts alone, where they are large.
     #[must_use]
-    pub(crate) fn reading(mut self, parts: Parts) -> Query {
+    pub fn reading(mut self, parts: Parts) -> Query {
         self.parts = parts;
         self
     }

@@ -39,7 +39,7 @@ const EXPIRING: [(&Collection, &str); 2] = [(&KEYS, "expire_timestamp"), (&TOKEN
 
 /// Deletes what is due.
 #[derive(Debug)]
-pub(super) struct Sweeper {
+pub struct Sweeper {
     retention: Retention,
     is_final: fn(&str) -> bool,
     due: Option<Timestamp>,
@@ -50,17 +50,17 @@ pub(super) struct Sweeper {
 
 impl Sweeper {
     /// A sweeper that deletes executions only in a status that `is_final`.
-    pub(super) fn new(retention: Retention, is_final: fn(&str) -> bool) -> Sweeper {
+    pub fn new(retention: Retention, is_final: fn(&str) -> bool) -> Sweeper {
         Sweeper { retention, is_final, due: None, full_until: Timestamp::MIN, deleted: 0 }
     }
 
     /// When the next [`Sweeper::sweep`] is due; `None` while there is nothing that ages.
-    pub(super) fn due(&self) -> Option<Timestamp> {
+    pub fn due(&self) -> Option<Timestamp> {
         self.due
     }
 
     /// Takes note of a commit; `expires` tells that it may have stored something with a time of its own.
-    pub(super) fn note(&mut self, connection: &dyn StoreConnection, now: Timestamp, expires: bool) {
+    pub fn note(&mut self, connection: &dyn StoreConnection, now: Timestamp, expires: bool) {
         let noted =
             if self.due.is_none() || expires { self.plan(connection, Timestamp::MIN) } else { Ok(()) };
         let is_full =
@@ -74,7 +74,7 @@ impl Sweeper {
     }
 
     /// Deletes some of what is due, within one SQL transaction, and plans the next time.
-    pub(super) fn sweep(&mut self, connection: &dyn StoreConnection, now: Timestamp) {
+    pub fn sweep(&mut self, connection: &dyn StoreConnection, now: Timestamp) {
         if let Err(error) = self.try_sweep(connection, now) {
             connection.roll_back();
             warn!(%error, "old history of the automation cannot be deleted");
@@ -279,6 +279,3 @@ fn with_descendants(
     }
     Ok(Some(found))
 }
-
-#[cfg(test)]
-mod tests;

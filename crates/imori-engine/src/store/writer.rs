@@ -210,6 +210,3 @@ fn fail(group: Vec<Commit>, reason: &StoreError) {
     error!(error = %reason, "the store of the automation cannot commit");
     group.into_iter().for_each(|commit| drop(commit.answer.send(Err(reason.clone()))));
 }
-
-#[cfg(test)]
-mod tests;

@@ -1,7 +1,7 @@
 //! Executions of workflows: their conductors, states and children.
 
 mod progress;
-mod reruns;
+pub(crate) mod reruns;
 mod children;
 mod inquiries;
 mod batch;

@@ -12,16 +12,16 @@ use crate::executions::{Active, Execution, Status};
 
 /// A request to run tasks of an earlier execution again, as the context of the new one has it under `re-run`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Rerun {
+pub struct Rerun {
     /// The id of the earlier execution.
-    execution: String,
+    pub execution: String,
     /// The tasks.
-    tasks: Vec<TaskSelection>,
+    pub tasks: Vec<TaskSelection>,
 }
 
 impl Rerun {
     /// The request in the context of an execution; `None` where the workflow runs from its start.
-    pub(super) fn of(execution: &Execution) -> Option<Rerun> {
+    pub fn of(execution: &Execution) -> Option<Rerun> {
         let rerun = execution.map("context")?.get("re-run")?.as_map()?;
         let names = |key: &str| {
             let names = rerun.get(key).and_then(Value::as_list).unwrap_or_default();
@@ -68,41 +68,5 @@ impl Engine {
         let active = Active { execution, depth, root, ..earlier };
         let event = WorkflowEvent::RerunRequested(rerun.tasks.clone());
         self.lead(active, event, Batch::default()).await.map_err(|error| error.to_string())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use imori_automation::times::Timestamp;
-    use imori_automation::value::Map;
-
-    use super::*;
-    use crate::executions::Origin;
-
-    #[test]
-    fn only_a_workflow_of_orquesta_with_tasks_in_its_context_runs_tasks_again() {
-        for (runner, context, expected) in [
-            ("orquesta", r#"{"re-run": {"ref": "e", "tasks": ["a", "b"], "reset": ["b"]}}"#, "e: a b!"),
-            ("orquesta", r#"{"re-run": {"ref": "e", "tasks": ["a"]}}"#, "e: a"),
-            ("orquesta", r#"{"re-run": {"tasks": ["a"]}}"#, ": a"),
-            ("orquesta", r#"{"re-run": {"ref": "e", "tasks": []}}"#, "none"),
-            ("orquesta", r#"{"re-run": {"ref": "e"}}"#, "none"),
-            ("orquesta", r#"{"re-run": "e"}"#, "none"),
-            ("orquesta", "{}", "none"),
-            ("action-chain", r#"{"re-run": {"ref": "e", "tasks": ["a"]}}"#, "none"),
-        ] {
-            let action: Map = [("ref", "p.a"), ("runner_type", runner)].into_iter().collect();
-            let context = Value::from_json(context.as_bytes()).unwrap().as_map().cloned().unwrap();
-            let origin = Origin { context, ..Origin::default() };
-            let execution = Execution::new("x", &action, Map::new(), origin, Timestamp::from_micros(0));
-            let shown = Rerun::of(&execution).map_or(String::from("none"), |rerun| {
-                let mark = |task: &TaskSelection| {
-                    format!("{}{}", task.task, ["", "!"][usize::from(task.resets_items)])
-                };
-                let tasks: Vec<String> = rerun.tasks.iter().map(mark).collect();
-                format!("{}: {}", rerun.execution, tasks.join(" "))
-            });
-            assert_eq!(shown, expected, "{runner}");
-        }
     }
 }

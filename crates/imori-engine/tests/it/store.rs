@@ -1,12 +1,15 @@
-use imori_automation::value::Value;
+//! The store of the automation: its documents, in a file and on a server, and its check.
+
+use imori_automation::value::{Map, Value};
+use imori_engine::for_tests::{
+    Committed, Condition, Database, EXECUTIONS, KEYS, Location, Parts, Query, SNAPSHOTS, StoreError,
+    Transaction,
+};
+use imori_engine::limits::PART_BYTES_MAX;
+use imori_engine::{Finding, Retention};
 use rusqlite::Connection;
 
-use super::super::parts::Parts;
-use super::super::query::Condition;
-use super::super::trials::Trial;
-use super::*;
-use crate::limits::PART_BYTES_MAX;
-use crate::sql::{EXECUTIONS, KEYS, SNAPSHOTS};
+use crate::trial::{Trial, execute};
 
 fn open(location: &Location) -> Database {
     Database::at(location.clone(), Retention::default(), |_| true)
@@ -244,4 +247,53 @@ async fn a_transaction_that_the_store_refuses_leaves_the_others_of_its_group() {
         assert!(matches!(wrong.committed().await, Err(StoreError::Sql(_))));
         assert_eq!(ids(&database, Query::all(&KEYS, 9)).await.0, ["sound"]);
     }
+}
+
+#[test]
+fn each_problem_is_named() {
+    Trial::all().iter().for_each(each_problem_is_named_in);
+}
+
+fn each_problem_is_named_in(trial: &Trial) {
+    assert_eq!(trial.findings(), []);
+    let writing = &*trial.writing();
+    for (id, status, body) in [
+        ("sound", "succeeded", r#""status":"succeeded","end_timestamp":"x""#),
+        ("odd", "wrong", r#""status":"wrong""#),
+        ("endless", "succeeded", r#""status":"succeeded""#),
+        ("orphan", "requested", r#""status":"requested","parent":"gone""#),
+        ("left", "requested", r#""status":"requested","parent":"sound""#),
+        ("led", "paused", r#""status":"paused","runner":"orquesta""#),
+        ("lost", "paused", r#""status":"paused","runner":"orquesta""#),
+        ("hollow", "succeeded", r#""status":"succeeded","end_timestamp":"x","$large":{"result":"h"}"#),
+    ] {
+        execute(
+            writing,
+            &format!("INSERT INTO executions (id, status, body) VALUES ('{id}', '{status}', '{{{body}}}')"),
+        );
+    }
+    execute(writing, "INSERT INTO workflows (id, body) VALUES ('led', '{}'), ('gone', '{}')");
+    execute(writing, "INSERT INTO keys (id, body) VALUES ('k', 'no json')");
+    let bytes = if trial.is_file() { "x'10'" } else { "'\\x10'" };
+    execute(writing, &format!("INSERT INTO large_values VALUES ('unused', 1, {bytes})"));
+    execute(writing, &format!("INSERT INTO large_values VALUES ('torn', 1, {bytes})"));
+    execute(writing, "INSERT INTO large_uses VALUES ('keys', 'k', 'value', 'torn')");
+    let found = trial.findings();
+    for (object, problem) in [
+        ("execution `odd`", "`wrong` is unknown"),
+        ("execution `endless`", "no `end_timestamp`"),
+        ("execution `orphan`", "`gone` is missing"),
+        ("execution `left`", "its parent `sound` has"),
+        ("execution `lost`", "the state of its workflow is missing"),
+        ("workflow `gone`", "its execution is missing"),
+        ("document `hollow` of `executions`", "`h`, which is missing"),
+        ("document `k` of `keys`", "no JSON object"),
+        ("large value `unused`", "no document uses it"),
+        ("large value `torn`", "it is damaged"),
+    ] {
+        let is_it = |finding: &&Finding| finding.object == object && finding.problem.contains(problem);
+        assert!(found.iter().any(|finding| is_it(&finding)), "{object} {problem}: {found:?}");
+    }
+    let is_sound = |finding: &Finding| ["`sound`", "`led`"].iter().any(|id| finding.object.contains(id));
+    assert!(!found.iter().any(is_sound), "{found:?}");
 }

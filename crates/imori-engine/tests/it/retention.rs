@@ -1,11 +1,19 @@
-use imori_automation::value::{Map, Value};
+//! History that goes by its age or by the size of the store, and documents that expire.
 
-use super::super::location::Location;
-use super::super::trials::Trial;
-use super::*;
-use crate::limits::FREE_PAGES_KEPT;
-use crate::sql::{Committed, Transaction};
-use crate::sqlite::Sqlite;
+use std::borrow::Cow;
+use std::ops::ControlFlow;
+use std::time::Duration;
+
+use imori_automation::times::Timestamp;
+use imori_automation::value::{Map, Value};
+use imori_engine::Retention;
+use imori_engine::for_tests::{
+    Collection, Committed, ENFORCEMENTS, EXECUTIONS, KEYS, Location, Row, Sqlite, StoreConnection, Sweeper,
+    TOKENS, TRIGGER_INSTANCES, Transaction, WORKFLOWS,
+};
+use imori_engine::limits::FREE_PAGES_KEPT;
+
+use crate::trial::Trial;
 
 const DAY: i64 = 86_400_000_000;
 
@@ -20,7 +28,7 @@ fn at(day: i64) -> Timestamp {
 /// Runs a test on a store of each kind.
 fn on_each(test: fn(&dyn StoreConnection, &Trial)) {
     for trial in Trial::all() {
-        test(trial.writing().store(), &trial);
+        test(&*trial.writing(), &trial);
     }
 }
 
@@ -61,7 +69,7 @@ fn apply(connection: &dyn StoreConnection, transaction: &Transaction) {
 fn ids(connection: &dyn StoreConnection, collection: &Collection) -> Vec<String> {
     let mut ids = Vec::new();
     let sql = format!("SELECT id FROM {} ORDER BY id", collection.name);
-    let mut note = |row: &dyn crate::sql::Row| {
+    let mut note = |row: &dyn Row| {
         ids.extend(row.text(0)?.map(Cow::into_owned));
         Ok(ControlFlow::Continue(()))
     };
@@ -71,7 +79,7 @@ fn ids(connection: &dyn StoreConnection, collection: &Collection) -> Vec<String>
 
 fn count(connection: &dyn StoreConnection, table: &str) -> i64 {
     let mut count = 0;
-    let mut note = |row: &dyn crate::sql::Row| {
+    let mut note = |row: &dyn Row| {
         count = row.number(0)?;
         Ok(ControlFlow::Break(()))
     };

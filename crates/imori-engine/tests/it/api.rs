@@ -1,7 +1,10 @@
-//! Compares the router with the methods and paths of StackStorm's API. The test fails when one is added or lost without
-//! `absent.txt` saying so.
+//! The paths of StackStorm's API. A test fails when a method or path of theirs is added or lost without `absent.txt`
+//! saying so.
 
 use std::collections::{BTreeMap, BTreeSet};
+
+use imori_automation::value::{Map, Value};
+use imori_engine::for_tests::traces;
 
 /// Every method and path of StackStorm's API, as `METHOD /path`.
 const STACKSTORM: &str = include_str!("stackstorm.txt");
@@ -10,7 +13,7 @@ const STACKSTORM: &str = include_str!("stackstorm.txt");
 const ABSENT: &str = include_str!("absent.txt");
 
 /// The router is built from this text.
-const ROUTES: &str = include_str!("../routes.rs");
+const ROUTES: &str = include_str!("../../src/api/routes.rs");
 
 /// The methods and paths of the router, with `{}` for each variable.
 fn routed() -> BTreeSet<String> {
@@ -56,4 +59,33 @@ fn each_path_of_stackstorm_is_answered_or_said_to_be_absent() {
     let unknown: Vec<_> =
         absent.keys().filter(|line| !STACKSTORM.lines().any(|known| known == **line)).collect();
     assert!(unknown.is_empty(), "no path of StackStorm: {unknown:?}");
+}
+
+#[test]
+fn executions_of_one_tag_are_one_trace() {
+    let execution = |id: &str, tag: &str, rule: &str| {
+        let text = format!(
+            r#"{{"id": "{id}", "action": "core.noop", "start_timestamp": "t{id}", "rule": "{rule}",
+            "context": {{"trace_context": {{"trace_tag": "{tag}"}}}}}}"#
+        );
+        Value::from_json(text.as_bytes()).unwrap().as_map().unwrap().clone()
+    };
+    let plain: Map = [("id", "9")].into_iter().collect();
+    let found =
+        traces(&[execution("3", "b", ""), plain, execution("2", "a", "p.r"), execution("1", "a", "p.r")]);
+    let shown: Vec<String> = found
+        .iter()
+        .map(|trace| {
+            let ids = |part: &str| {
+                let list = trace.get(part).and_then(Value::as_list).unwrap();
+                list.iter()
+                    .map(|it| it.get("object_id").unwrap().as_str().unwrap())
+                    .collect::<Vec<_>>()
+                    .join("+")
+            };
+            let text = |key: &str| trace.get(key).unwrap().as_str().unwrap();
+            format!("{} {} {} {}", text("id"), text("trace_tag"), ids("action_executions"), ids("rules"))
+        })
+        .collect();
+    assert_eq!(shown, ["3 b 3 ", "1 a 1+2 p.r"]);
 }
