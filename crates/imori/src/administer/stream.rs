@@ -9,8 +9,8 @@ use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use clap::{Args, Subcommand};
 use imori_core::name::Printable;
+use jiff::Timestamp;
 use serde_json::{Value, json};
-use time::OffsetDateTime;
 
 use crate::admin_client::{Asked, print_table, segment, text};
 use crate::archive_files::{self, NewBackup};
@@ -469,18 +469,9 @@ fn span(ms: u64) -> String {
 
 /// A time in milliseconds since the UNIX epoch, in UTC.
 fn moment(time: &Value) -> String {
-    let nanos = time.as_u64().map(|ms| i128::from(ms) * 1_000_000);
-    match nanos.and_then(|nanos| OffsetDateTime::from_unix_timestamp_nanos(nanos).ok()) {
-        Some(at) => {
-            let (date, clock) = (at.date(), at.time());
-            format!(
-                "{date} {:02}:{:02}:{:02}.{:03} UTC",
-                clock.hour(),
-                clock.minute(),
-                clock.second(),
-                clock.millisecond()
-            )
-        }
+    let time = time.as_u64().and_then(|ms| Timestamp::from_millisecond(i64::try_from(ms).ok()?).ok());
+    match time {
+        Some(time) => time.strftime("%Y-%m-%d %H:%M:%S%.3f UTC").to_string(),
         None => String::from("-"),
     }
 }
