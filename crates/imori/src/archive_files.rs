@@ -21,7 +21,7 @@ const FACTS_BYTES_MAX: u64 = 1024 * 1024;
 
 /// A backup that is being written. Unless it is kept, it is deleted.
 #[derive(Debug)]
-pub(crate) struct NewBackup {
+pub struct NewBackup {
     archive: BufWriter<File>,
     /// The files that were made.
     made: Vec<PathBuf>,
@@ -30,7 +30,7 @@ pub(crate) struct NewBackup {
 
 impl NewBackup {
     /// Begins a backup in a folder, if `path` is one or ends with a slash, else in a new file.
-    pub(crate) fn create(path: &Path, facts: &Value) -> anyhow::Result<NewBackup> {
+    pub fn create(path: &Path, facts: &Value) -> anyhow::Result<NewBackup> {
         let is_folder = path.is_dir() || path.as_os_str().as_encoded_bytes().ends_with(b"/");
         let (archive, own) = match is_folder {
             true => {
@@ -57,7 +57,7 @@ impl NewBackup {
     }
 
     /// Ends the backup.
-    pub(crate) fn keep(mut self) -> anyhow::Result<()> {
+    pub fn keep(mut self) -> anyhow::Result<()> {
         self.archive.flush()?;
         self.archive.get_ref().sync_all()?;
         self.is_kept = true;
@@ -87,7 +87,7 @@ impl Drop for NewBackup {
 }
 
 /// Opens a backup; returns what it tells of the stream, and its archive.
-pub(crate) fn open(path: &Path) -> anyhow::Result<(Value, Box<dyn Read>)> {
+pub fn open(path: &Path) -> anyhow::Result<(Value, Box<dyn Read>)> {
     let read = |path: &Path| File::open(path).with_context(|| format!("`{}` cannot be read", path.display()));
     let wrong = || format!("`{}` is no backup of a stream", path.display());
     if path.is_dir() {
@@ -101,32 +101,4 @@ pub(crate) fn open(path: &Path) -> anyhow::Result<(Value, Box<dyn Read>)> {
     let mut line = Vec::new();
     file.by_ref().take(FACTS_BYTES_MAX).read_until(b'\n', &mut line)?;
     Ok((serde_json::from_slice(&line).with_context(wrong)?, Box::new(file)))
-}
-
-#[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-
-    #[test]
-    fn a_backup_is_read_as_it_was_written_and_none_is_replaced() {
-        let folder = tempfile::tempdir().unwrap();
-        let facts = json!({"config": {"name": "S"}, "state": {}});
-        fs::create_dir(folder.path().join("in")).unwrap();
-        for name in ["in", "new/", "file"] {
-            let path = folder.path().join(name);
-            let mut backup = NewBackup::create(&path, &facts).unwrap();
-            backup.write_all(b"archive\nof a stream").unwrap();
-            backup.keep().unwrap();
-            let (read, mut archive) = open(&path).unwrap();
-            let mut bytes = Vec::new();
-            archive.read_to_end(&mut bytes).unwrap();
-            assert_eq!((read, &*bytes), (facts.clone(), &b"archive\nof a stream"[..]), "{name}");
-            assert!(NewBackup::create(&path, &facts).is_err(), "{name}");
-            assert!(open(&path).is_ok(), "{name}");
-        }
-        drop(NewBackup::create(&folder.path().join("half"), &facts).unwrap());
-        assert!(open(&folder.path().join("half")).is_err());
-    }
 }

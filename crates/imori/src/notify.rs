@@ -12,7 +12,7 @@ use std::os::unix::net::{SocketAddr, UnixDatagram};
 
 /// A state reported to the service manager.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum State {
+pub enum State {
     /// Clients can connect.
     Ready,
     /// The broker works; its watchdog may wait for another period.
@@ -30,7 +30,7 @@ pub(crate) fn tell_service_manager(state: State) -> io::Result<()> {
 }
 
 /// Sends to a socket; a name that begins with `@` is in Linux's abstract namespace.
-fn send(socket: &OsStr, state: State) -> io::Result<()> {
+pub fn send(socket: &OsStr, state: State) -> io::Result<()> {
     let address = match socket.as_bytes().strip_prefix(b"@") {
         Some(name) => SocketAddr::from_abstract_name(name)?,
         None => SocketAddr::from_pathname(socket)?,
@@ -69,42 +69,5 @@ impl ReadyFile {
     /// Writes the line `ready` and closes the pipe or file.
     pub(crate) fn tell(mut self) -> io::Result<()> {
         self.0.write_all(b"ready\n")
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::ffi::OsString;
-    use std::fs;
-
-    use super::*;
-
-    fn received(receiver: &UnixDatagram) -> Vec<u8> {
-        let mut text = [0; 64];
-        let len = receiver.recv(&mut text).unwrap();
-        text[..len].to_vec()
-    }
-
-    #[test]
-    fn the_service_manager_hears_of_every_state() {
-        let path = env::temp_dir().join(format!("imori-notify-{}", std::process::id()));
-        let receiver = UnixDatagram::bind(&path).unwrap();
-        for (state, text) in
-            [(State::Ready, &b"READY=1"[..]), (State::Alive, b"WATCHDOG=1"), (State::Stopping, b"STOPPING=1")]
-        {
-            send(path.as_os_str(), state).unwrap();
-            assert_eq!(received(&receiver), text);
-        }
-        fs::remove_file(&path).unwrap();
-        assert!(send(path.as_os_str(), State::Ready).is_err());
-    }
-
-    #[test]
-    fn an_at_sign_names_an_abstract_socket() {
-        let name = format!("imori-notify-{}", std::process::id());
-        let address = SocketAddr::from_abstract_name(&name).unwrap();
-        let receiver = UnixDatagram::bind_addr(&address).unwrap();
-        send(&OsString::from(format!("@{name}")), State::Ready).unwrap();
-        assert_eq!(received(&receiver), b"READY=1");
     }
 }

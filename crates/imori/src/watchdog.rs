@@ -33,68 +33,16 @@ pub(crate) fn start(broker: Broker) {
 }
 
 /// The period of the watchdog, given `WATCHDOG_USEC` in microseconds and `WATCHDOG_PID`, the process it is meant for.
-fn period(micros: Option<String>, pid: Option<String>) -> Option<Duration> {
+pub fn period(micros: Option<String>, pid: Option<String>) -> Option<Duration> {
     let is_ours = pid.is_none_or(|pid| pid == std::process::id().to_string());
     let micros = micros?.parse().ok().filter(|micros| *micros > 0 && is_ours)?;
     Some(Duration::from_micros(micros))
 }
 
-fn is_alive(stalls: &[Stall], period: Duration) -> bool {
+/// Whether every cell has made progress within half the period.
+pub fn is_alive(stalls: &[Stall], period: Duration) -> bool {
     let is_stuck = |stall: &Stall| {
         matches!(stall.what, LateWork::Cell(_)) && !stall.is_over && stall.lasted > period / 2
     };
     !stalls.iter().any(is_stuck)
-}
-
-#[cfg(test)]
-mod tests {
-    use imori_core::time::Time;
-    use imori_server::stall::{Cause, Evidence};
-
-    use super::*;
-
-    fn stall(what: LateWork, lasted: Duration, is_over: bool) -> Stall {
-        Stall {
-            what,
-            began: Time(0),
-            lasted,
-            is_over,
-            cause: Cause::Unknown,
-            evidence: Evidence::default(),
-            step: None,
-            queued_bytes: 0,
-            unsynced: 0,
-        }
-    }
-
-    #[test]
-    fn only_a_cell_that_is_late_now_is_not_alive() {
-        let (period, short, long) =
-            (Duration::from_secs(30), Duration::from_secs(14), Duration::from_secs(16));
-        for (stalls, expected) in [
-            (vec![], true),
-            (vec![stall(LateWork::Cell(0), short, false)], true),
-            (vec![stall(LateWork::Cell(0), long, true)], true),
-            (vec![stall(LateWork::Flush, long, false)], true),
-            (vec![stall(LateWork::Cell(0), long, true), stall(LateWork::Cell(1), long, false)], false),
-        ] {
-            assert_eq!(is_alive(&stalls, period), expected, "{stalls:?}");
-        }
-    }
-
-    #[test]
-    fn a_watchdog_of_another_process_is_not_ours() {
-        let ours = std::process::id().to_string();
-        let text = |text: &str| Some(text.to_owned());
-        for (micros, pid, expected) in [
-            (None, None, None),
-            (text("30000000"), None, Some(Duration::from_secs(30))),
-            (text("30000000"), Some(ours), Some(Duration::from_secs(30))),
-            (text("30000000"), text("0"), None),
-            (text("0"), None, None),
-            (text("soon"), None, None),
-        ] {
-            assert_eq!(period(micros.clone(), pid.clone()), expected, "{micros:?} {pid:?}");
-        }
-    }
 }

@@ -8,7 +8,7 @@ use imori_core::name::Printable;
 use serde_json::{Map, Value};
 
 use super::admin::{Admin, segment};
-use super::context::{Contexts, Place};
+use super::context::{AdminAddress, Contexts};
 use crate::output::print_line;
 
 /// The admin listener of a broker on this machine with default settings.
@@ -42,8 +42,8 @@ impl Asked {
         if let Some(admin) = &self.admin {
             return Admin::at(admin, &self.data_dir, &self.trust);
         }
-        let place = Contexts::load()?.place(self.context.as_deref())?;
-        let Some(Place { admin, token }) = place else {
+        let address = Contexts::load()?.resolve(self.context.as_deref())?;
+        let Some(AdminAddress { admin, token }) = address else {
             return Admin::at(DEFAULT_ADMIN, &self.data_dir, &self.trust);
         };
         let admin = Admin::at(&admin, &self.data_dir, &self.trust)?;

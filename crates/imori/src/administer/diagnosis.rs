@@ -12,18 +12,18 @@ const NOTICEABLE_SHARE: f64 = 0.02;
 
 /// What the broker says of a queue, its consumers and itself.
 #[derive(Debug)]
-pub(super) struct Evidence {
+pub struct Evidence {
     /// The queue, as `/v1/queues` shows it.
-    pub(super) queue: Value,
+    pub queue: Value,
     /// Its consumers, as `/v1/consumers` lists them: those that the user may see.
-    pub(super) consumers: Vec<Value>,
+    pub consumers: Vec<Value>,
     /// The broker, as `/v1/overview` shows it.
-    pub(super) overview: Value,
+    pub overview: Value,
 }
 
 impl Evidence {
     /// Says in one paragraph what the queue does, and why.
-    pub(super) fn diagnosis(&self) -> String {
+    pub fn diagnosis(&self) -> String {
         let sentences = [self.what(), self.consumption(), self.delayed(), self.alarms(), self.limits()];
         sentences.into_iter().flatten().collect::<Vec<String>>().join(" ")
     }
@@ -165,86 +165,4 @@ impl Evidence {
 /// A count with its noun and verb, for one and for several.
 fn with_verb(number: u64, [one, several]: [&str; 2]) -> String {
     format!("{} {}", count(number), if number == 1 { one } else { several })
-}
-
-#[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-
-    fn told(ready: u64, into: f64, out: f64, more: &Value, consumers: &[Value]) -> String {
-        let rate = |per_second: f64| json!({"total": 9, "per_second": per_second});
-        let mut queue = json!({
-            "ready": ready,
-            "consumers": consumers.len(),
-            "rates": {"published": rate(into), "delivered": rate(out), "acknowledged": rate(out)},
-        });
-        let fields = more.as_object().unwrap().clone();
-        queue.as_object_mut().unwrap().extend(fields);
-        Evidence { queue, consumers: consumers.to_vec(), overview: json!({}) }.diagnosis()
-    }
-
-    #[test]
-    fn a_queue_that_grows_is_told_with_what_keeps_its_consumers() {
-        let none = json!({});
-        assert_eq!(
-            told(12_345, 1200.0, 0.0, &json!({"oldest_ms": 250_000}), &[]),
-            "12,345 messages wait, the oldest for 4 min 10 s. It grows by 1,200/s: 1,200/s come in and 0/s go out. \
-             It has no consumer."
-        );
-        let busy = json!({"credit": 0, "prefetch": 10});
-        assert_eq!(
-            told(1, 0.0, 0.0, &json!({"unsettled": 10}), std::slice::from_ref(&busy)),
-            "1 message waits. It stands still: nothing comes in and nothing goes out. Its consumer has no credit until \
-             deliveries are settled: 10 are unsettled, and 0/s are settled."
-        );
-        let free = json!({"credit": null, "prefetch": null});
-        assert!(
-            told(9, 9.0, 9.0, &none, &[busy.clone(), free.clone()])
-                .contains("1 of its 2 consumers have no credit")
-        );
-        assert!(told(9, 9.0, 9.0, &none, &[busy.clone(), busy]).contains("It keeps its length"));
-        assert!(
-            told(9, 0.0, 0.0, &none, std::slice::from_ref(&free))
-                .contains("no message may match their selectors")
-        );
-        assert!(
-            told(90, 9.0, 99.0, &none, &[free]).contains("It shrinks by 90/s, so that it is empty in 1.0 s")
-        );
-        let ungranted = json!({"credit": 0, "prefetch": null});
-        assert!(
-            told(9, 0.0, 0.0, &none, &[ungranted])
-                .ends_with("Its consumer has no credit: its client has granted none.")
-        );
-    }
-
-    #[test]
-    fn a_queue_in_which_nothing_waits_is_told_with_what_is_unsettled_or_delayed() {
-        assert_eq!(
-            told(0, 5.0, 5.0, &json!({"unsettled": 1, "delayed": 2}), &[]),
-            "No message waits; 5.0/s come in and 5.0/s go out. 1 delivery waits to be settled; 5.0/s are. 2 messages are \
-             delayed and not due yet."
-        );
-        let new = json!({"rates": {"published": {"total": 0}}});
-        assert_eq!(
-            told(0, 0.0, 0.0, &new, &[]),
-            "No message waits, and none was published to it since the broker started."
-        );
-    }
-
-    #[test]
-    fn limits_and_alarms_are_told_with_their_source() {
-        let settings = json!([
-            {"key": "max-length", "value": 5, "source": "policy small"},
-            {"key": "overflow", "value": "drop-head", "source": "default"},
-            {"key": "message-ttl", "value": 60_000, "source": "argument"},
-            {"key": "expires", "value": null, "source": "default"},
-        ]);
-        let told = told(5, 0.0, 0.0, &json!({"in_effect": settings, "publishers_wait": true}), &[]);
-        assert!(told.ends_with(
-            "It has no consumer. Its publishers wait, because it grows faster than it is written to disk. It is full: \
-             `max-length` is 5 by policy small, and `overflow` is `drop-head`. What waits for 1 min expires, by argument."
-        ), "{told}");
-    }
 }

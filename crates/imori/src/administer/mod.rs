@@ -1,7 +1,7 @@
 //! The commands that administer a broker over its admin listener.
 
 mod queue;
-mod stream;
+pub(crate) mod stream;
 mod message;
 mod routes;
 mod policy;
@@ -15,7 +15,7 @@ mod config;
 mod watch;
 mod limit;
 mod queue_report;
-mod diagnosis;
+pub(crate) mod diagnosis;
 
 pub(crate) use config::{reload, running};
 pub(crate) use connection::Connection;

@@ -371,7 +371,7 @@ fn consumer_row(consumer: &Value, now: u64) -> Value {
 }
 
 /// The limits that are set, on one line.
-fn limits_text(limits: &Value) -> String {
+pub fn limits_text(limits: &Value) -> String {
     let set = |name: &str, shown: &dyn Fn(&Value) -> String| {
         let limit = &limits[name];
         let words = name.strip_suffix("_ms").unwrap_or(name).replace('_', " ");
@@ -415,7 +415,7 @@ fn print_messages(asked: &Asked, messages: &Value, is_one: bool) -> anyhow::Resu
 }
 
 /// A body in base64, as text if it is UTF-8.
-fn body(encoded: &Value) -> String {
+pub fn body(encoded: &Value) -> String {
     let encoded = encoded.as_str().unwrap_or_default();
     match BASE64_STANDARD.decode(encoded).map(String::from_utf8) {
         Ok(Ok(text)) => Printable(text.as_bytes()).to_string(),
@@ -429,7 +429,7 @@ fn now_ms() -> u64 {
 }
 
 /// Bytes in a unit that people read, with one decimal.
-fn size(bytes: &Value) -> String {
+pub fn size(bytes: &Value) -> String {
     let Some(bytes) = bytes.as_u64() else { return String::from("-") };
     let units = ["KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
     let mut tenths = u128::from(bytes) * 10;
@@ -447,7 +447,7 @@ fn size(bytes: &Value) -> String {
 }
 
 /// A time in milliseconds since the UNIX epoch as the time that has passed since.
-fn ago(time: &Value, now: u64) -> String {
+pub fn ago(time: &Value, now: u64) -> String {
     match time.as_u64() {
         Some(time) => format!("{} ago", span(now.saturating_sub(time))),
         None => String::from("-"),
@@ -455,7 +455,7 @@ fn ago(time: &Value, now: u64) -> String {
 }
 
 /// Milliseconds in the two largest units that are not zero.
-fn span(ms: u64) -> String {
+pub fn span(ms: u64) -> String {
     let seconds = ms / 1000;
     let (minutes, hours, days) = (seconds / 60, seconds / 3600, seconds / 86_400);
     match (days, hours, minutes) {
@@ -468,56 +468,10 @@ fn span(ms: u64) -> String {
 }
 
 /// A time in milliseconds since the UNIX epoch, in UTC.
-fn moment(time: &Value) -> String {
+pub fn moment(time: &Value) -> String {
     let time = time.as_u64().and_then(|ms| Timestamp::from_millisecond(i64::try_from(ms).ok()?).ok());
     match time {
         Some(time) => time.strftime("%Y-%m-%d %H:%M:%S%.3f UTC").to_string(),
         None => String::from("-"),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn sizes_and_spans_are_readable() {
-        for (bytes, expected) in [
-            (0, "0 B"),
-            (1023, "1023 B"),
-            (1024, "1.0 KiB"),
-            (1536, "1.5 KiB"),
-            (10 * 1024 * 1024, "10.0 MiB"),
-            (u64::MAX, "15.9 EiB"),
-        ] {
-            assert_eq!(size(&json!(bytes)), expected);
-        }
-        assert_eq!(size(&Value::Null), "-");
-        for (ms, expected) in [
-            (0, "0.0s"),
-            (9_950, "9.9s"),
-            (10_000, "10s"),
-            (61_000, "1m1s"),
-            (3_660_000, "1h1m"),
-            (90_000_000, "1d1h"),
-        ] {
-            assert_eq!(span(ms), expected);
-        }
-        assert_eq!(ago(&json!(5_000), 66_000), "1m1s ago");
-        assert_eq!(moment(&json!(1_700_000_000_123_u64)), "2023-11-14 22:13:20.123 UTC");
-        assert_eq!(moment(&Value::Null), "-");
-    }
-
-    #[test]
-    fn limits_are_listed_if_they_are_set() {
-        assert_eq!(limits_text(&json!({})), "none");
-        let limits = json!({"messages": 9, "age_ms": 61_000, "message_bytes": 2048, "bytes": null});
-        assert_eq!(limits_text(&limits), "messages 9, age 1m1s, message bytes 2.0 KiB");
-    }
-
-    #[test]
-    fn bodies_are_text_where_they_can_be() {
-        assert_eq!(body(&json!("bmV3dA==")), "newt");
-        assert_eq!(body(&json!("/w==")), "base64:/w==");
     }
 }

@@ -14,19 +14,20 @@ use super::conversation::{Header, Received, number};
 use super::error::ClientError;
 
 /// The header that holds the delivery id, which acknowledging needs.
-pub(super) const DELIVERY_ID: &str = "delivery-id";
+pub const DELIVERY_ID: &str = "delivery-id";
 
 /// A node to send to or receive from.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(super) struct Node {
-    pub(super) address: String,
+pub struct Node {
+    /// The address of the node.
+    pub address: String,
     /// `queue` or `topic`, if the address alone does not tell.
-    pub(super) capability: Option<&'static str>,
+    pub capability: Option<&'static str>,
 }
 
 impl Node {
     /// Reads an [`Address`].
-    pub(super) fn parse(text: &str) -> Result<Node, ClientError> {
+    pub fn parse(text: &str) -> Result<Node, ClientError> {
         Ok(match Address::parse(text)? {
             Address::Queue(name) => Node { address: String::from(name), capability: Some("queue") },
             Address::Topic(key) => Node { address: String::from(key), capability: Some("topic") },
@@ -53,7 +54,7 @@ fn escaped(part: &str) -> String {
 
 /// Encodes a message. Headers with the name of a property become that property; the others become
 /// application properties.
-pub(super) fn message(
+pub fn message(
     headers: &[Header],
     to: Option<&str>,
     correlation: Option<&str>,
@@ -112,7 +113,7 @@ pub(super) fn message(
 }
 
 /// Decodes a delivery, with its properties as headers.
-pub(super) fn received(delivery_id: u32, payload: &[u8]) -> Result<Received, DecodeError> {
+pub fn received(delivery_id: u32, payload: &[u8]) -> Result<Received, DecodeError> {
     let mut headers: Vec<(Vec<u8>, Vec<u8>)> = Vec::new();
     let mut add = |name: &str, value: String| headers.push((name.as_bytes().to_vec(), value.into_bytes()));
     add(DELIVERY_ID, delivery_id.to_string());
@@ -208,48 +209,4 @@ fn text(value: Value<'_>) -> String {
 
 fn hexadecimal(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_exchange_is_escaped_in_its_address() {
-        for (text, expected) in [
-            ("/topic/a.b", ("a.b", Some("topic"))),
-            ("/exchange/x y/k/l", ("/exchanges/x%20y/k%2Fl", None)),
-            ("/exchange/x", ("/exchanges/x/", None)),
-        ] {
-            let node = Node::parse(text).unwrap();
-            assert_eq!((node.address.as_str(), node.capability), expected, "{text}");
-        }
-    }
-
-    #[test]
-    fn headers_become_properties_and_come_back() {
-        let headers =
-            ["priority:9", "subject:order", "colour:blue", "persistent:true", "ttl:5000"].map(|text| {
-                let (name, value) = text.split_once(':').unwrap();
-                Header { name: String::from(name), value: String::from(value) }
-            });
-        let sections = message(&headers, Some("q"), Some("7"), Some("replies"), b"body").unwrap();
-        let received = received(3, &sections).unwrap();
-        for (name, value) in [
-            (DELIVERY_ID, "3"),
-            ("to", "q"),
-            ("redelivered", "false"),
-            ("priority", "9"),
-            ("subject", "order"),
-            ("colour", "blue"),
-            ("persistent", "true"),
-            ("ttl", "5000"),
-            ("correlation-id", "7"),
-        ] {
-            assert_eq!(received.header(name), Some(value.as_bytes()), "{name}");
-        }
-        assert_eq!((received.reply_to.as_deref(), &*received.body), (Some(&b"replies"[..]), &b"body"[..]));
-        let wrong = [Header { name: String::from("priority"), value: String::from("high") }];
-        assert!(message(&wrong, None, None, None, b"").is_err());
-    }
 }

@@ -14,7 +14,7 @@ const TRANSIENT: u8 = 1;
 
 /// Encodes properties. Headers with the name of a property become that property; the others become
 /// fields of the headers table.
-pub(super) fn properties(
+pub fn properties(
     headers: &[Header],
     correlation: Option<&[u8]>,
     reply_to: Option<&str>,
@@ -55,7 +55,7 @@ pub(super) fn properties(
 }
 
 /// Converts a delivery, with its properties as headers.
-pub(super) fn received(delivery: &Delivery<'_>) -> Result<Received, Malformed> {
+pub fn received(delivery: &Delivery<'_>) -> Result<Received, Malformed> {
     let deliver = &delivery.deliver;
     let properties = BasicProperties::read(delivery.properties)?;
     let mut headers: Vec<(Vec<u8>, Vec<u8>)> = Vec::new();
@@ -120,44 +120,5 @@ fn text(value: FieldValue<'_>) -> Vec<u8> {
             let fields: Vec<Vec<u8>> = table.iter().map(field).collect();
             [b"{", fields.join(&b", "[..]).as_slice(), b"}"].concat()
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use imori_amqp091::codec::methods::basic;
-
-    use super::*;
-
-    #[test]
-    fn headers_become_properties_and_come_back() {
-        let headers = ["priority:4", "type:order", "colour:blue", "persistent:true"].map(|text| {
-            let (name, value) = text.split_once(':').unwrap();
-            Header { name: String::from(name), value: String::from(value) }
-        });
-        let bytes = properties(&headers, Some(b"7"), Some("replies")).unwrap();
-        let deliver = basic::Deliver {
-            consumer_tag: "",
-            delivery_tag: 1,
-            redelivered: true,
-            exchange: "",
-            routing_key: "q",
-        };
-        let received = received(&Delivery { deliver, properties: &bytes, body: Vec::new().into() }).unwrap();
-        for (name, value) in [
-            ("delivery-tag", "1"),
-            ("routing-key", "q"),
-            ("redelivered", "true"),
-            ("priority", "4"),
-            ("type", "order"),
-            ("colour", "blue"),
-            ("delivery-mode", "2"),
-            ("correlation-id", "7"),
-        ] {
-            assert_eq!(received.header(name), Some(value.as_bytes()), "{name}");
-        }
-        assert_eq!(received.reply_to.as_deref(), Some(&b"replies"[..]));
-        let wrong = [Header { name: String::from("priority"), value: String::from("high") }];
-        assert!(properties(&wrong, None, None).is_err());
     }
 }

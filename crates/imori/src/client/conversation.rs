@@ -63,9 +63,11 @@ pub(crate) struct Subscription<'a> {
 
 /// A header given on the command line.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Header {
-    pub(crate) name: String,
-    pub(crate) value: String,
+pub struct Header {
+    /// The name.
+    pub name: String,
+    /// The value.
+    pub value: String,
 }
 
 /// The header that makes a message expire in its queue after `patience`; `None` if the headers
@@ -98,17 +100,18 @@ pub(crate) enum Ack {
 
 /// A received message.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Received {
+pub struct Received {
     /// Names and values, in the order of arrival.
-    pub(crate) headers: Vec<(Vec<u8>, Vec<u8>)>,
+    pub headers: Vec<(Vec<u8>, Vec<u8>)>,
     /// The address for a reply, if the sender waits for one.
-    pub(crate) reply_to: Option<Vec<u8>>,
-    pub(crate) body: Vec<u8>,
+    pub reply_to: Option<Vec<u8>>,
+    /// The body.
+    pub body: Vec<u8>,
 }
 
 impl Received {
     /// The value of a header; the first one counts if it is repeated.
-    pub(crate) fn header(&self, name: &str) -> Option<&[u8]> {
+    pub fn header(&self, name: &str) -> Option<&[u8]> {
         let header = self.headers.iter().find(|(other, _)| other == name.as_bytes());
         header.map(|(_, value)| value.as_slice())
     }

@@ -8,7 +8,7 @@ use imori_bench::Url;
 
 /// Why a request failed or a connection ended.
 #[derive(Debug)]
-pub(crate) enum ClientError {
+pub enum ClientError {
     /// No connection could be made to this broker.
     Unreachable(Box<Url>, io::Error),
     /// The broker refused a request, with this text.

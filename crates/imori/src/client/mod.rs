@@ -3,16 +3,16 @@
 //! They never reconnect.
 
 mod stomp;
-mod nats;
+pub(crate) mod nats;
 mod amqp;
-mod amqp_message;
+pub(crate) mod amqp_message;
 mod amqp10;
-mod amqp10_message;
-mod address;
+pub(crate) mod amqp10_message;
+pub(crate) mod address;
 mod session;
-mod conversation;
+pub(crate) mod conversation;
 mod transport;
-mod error;
+pub(crate) mod error;
 
 pub(crate) use conversation::{Ack, Client, Header, Message, Received, Subscription};
 pub(crate) use error::ClientError;

@@ -168,7 +168,7 @@ impl Client for Nats {
 }
 
 /// Checks that a subject is safe in a control line.
-fn subject(text: &str) -> Result<&[u8], ClientError> {
+pub fn subject(text: &str) -> Result<&[u8], ClientError> {
     let is_subject = !text.is_empty() && !text.bytes().any(|byte| byte.is_ascii_whitespace() || byte == 0);
     match is_subject {
         true => Ok(text.as_bytes()),
@@ -180,7 +180,7 @@ fn subject(text: &str) -> Result<&[u8], ClientError> {
 }
 
 /// Encodes the header block; `None` without headers.
-fn header_block(headers: &[Header]) -> Result<Option<Vec<u8>>, ClientError> {
+pub fn header_block(headers: &[Header]) -> Result<Option<Vec<u8>>, ClientError> {
     if headers.is_empty() {
         return Ok(None);
     }
@@ -193,7 +193,7 @@ fn header_block(headers: &[Header]) -> Result<Option<Vec<u8>>, ClientError> {
 }
 
 /// A random inbox subject, which no other client can guess.
-fn inbox() -> String {
+pub fn inbox() -> String {
     let random = RandomState::new();
     format!("_INBOX.{:016x}{:016x}", random.hash_one(0), random.hash_one(1))
 }
@@ -210,38 +210,4 @@ fn received(message: &imori_nats::codec::operation::Message<'_>) -> Received {
 
 fn unspeakable(what: &str) -> ClientError {
     ClientError::Unspeakable(String::from(what))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_subject_does_not_end_its_control_line() {
-        for (text, is_subject) in
-            [("a", true), ("a.*.>", true), ("", false), ("a b", false), ("a\r\nPUB", false), ("a\t", false)]
-        {
-            assert_eq!(subject(text).is_ok(), is_subject, "{text:?}");
-        }
-    }
-
-    #[test]
-    fn each_inbox_is_another() {
-        let (one, other) = (inbox(), inbox());
-        assert_ne!(one, other);
-        assert_eq!(one.len(), "_INBOX.".len() + 32);
-    }
-
-    #[test]
-    fn headers_are_carried_or_refused() {
-        let header =
-            |name: &str, value: &str| Header { name: String::from(name), value: String::from(value) };
-        assert_eq!(header_block(&[]).unwrap(), None);
-        assert_eq!(
-            header_block(&[header("a", "b"), header("c", "")]).unwrap(),
-            Some(b"NATS/1.0\r\na: b\r\nc: \r\n\r\n".to_vec())
-        );
-        assert!(header_block(&[header("a b", "c")]).is_err());
-        assert!(header_block(&[header("a", "b\nc: d")]).is_err());
-    }
 }

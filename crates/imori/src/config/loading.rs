@@ -9,9 +9,9 @@ use super::problem::{Location, Problem, Problems};
 
 /// A configuration and the location of each key that was set.
 #[derive(Debug)]
-pub(crate) struct Loaded {
+pub struct Loaded {
     /// The values in force.
-    pub(crate) config: Config,
+    pub config: Config,
     places: HashMap<String, Location>,
 }
 

@@ -3,11 +3,11 @@
 
 mod file;
 mod environment;
-mod loading;
-mod problem;
-mod nearest;
+pub(crate) mod loading;
+pub(crate) mod problem;
+pub(crate) mod nearest;
 mod value;
-mod text;
+pub(crate) mod text;
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -22,7 +22,7 @@ pub(crate) use text::{sample, show};
 ///
 /// # Errors
 /// All problems of all sources.
-pub(crate) fn load(
+pub fn load(
     file: Option<&Path>,
     environment: impl Iterator<Item = (OsString, OsString)>,
 ) -> Result<Loaded, Problems> {
@@ -33,6 +33,3 @@ pub(crate) fn load(
     environment::load(environment, &mut loading);
     loading.outcome()
 }
-
-#[cfg(test)]
-mod tests;

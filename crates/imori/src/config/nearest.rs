@@ -4,13 +4,13 @@ use imori_server::config::Config;
 use strsim::levenshtein;
 
 /// The section with the nearest name.
-pub(super) fn nearest_section(name: &str) -> Option<&'static str> {
+pub fn nearest_section(name: &str) -> Option<&'static str> {
     let sections = Config::default().sections();
     nearest(sections.iter().map(|section| (distance(name, section.name), section.name)), name)
 }
 
 /// The section and key with the nearest names, penalising a wrong section less than a wrong key.
-pub(super) fn nearest_key(section: &str, key: &str) -> Option<(&'static str, &'static str)> {
+pub fn nearest_key(section: &str, key: &str) -> Option<(&'static str, &'static str)> {
     let sections = Config::default().sections();
     let candidates = sections.iter().flat_map(|known| {
         known.keys.iter().map(move |candidate| {
@@ -33,49 +33,9 @@ fn nearest<T>(candidates: impl Iterator<Item = (usize, T)>, name: &str) -> Optio
 
 /// The edit distance in characters. A missing end of `known` costs only one, because people leave
 /// units off.
-fn distance(typed: &str, known: &str) -> usize {
+pub fn distance(typed: &str, known: &str) -> usize {
     let beginnings = known.char_indices().filter_map(|(end, _)| known.get(..end));
     let beginning = beginnings.map(|beginning| levenshtein(typed, beginning)).min();
     let whole = levenshtein(typed, known);
     beginning.map_or(whole, |distance| whole.min(distance + 1))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn slips_are_understood() {
-        for (section, key, nearest) in [
-            ("stomp", "hartbeat", Some(("stomp", "heart_beat_send_ms"))),
-            ("stomp", "heart_beat_recieve_ms", Some(("stomp", "heart_beat_receive_ms"))),
-            ("limits", "conections", Some(("limits", "connections"))),
-            ("limits", "login_timeout", Some(("limits", "login_timeout_s"))),
-            ("limit", "message_bytes", Some(("limits", "message_bytes"))),
-            ("broker", "message_bytes", Some(("limits", "message_bytes"))),
-            ("log", "levle", Some(("log", "level"))),
-            ("broker", "colour", None),
-            ("", "", None),
-        ] {
-            assert_eq!(nearest_key(section, key), nearest, "{section}.{key}");
-        }
-        for (section, nearest) in [("listener", Some("listeners")), ("stmop", Some("stomp")), ("mqtt", None)]
-        {
-            assert_eq!(nearest_section(section), nearest, "{section}");
-        }
-    }
-
-    #[test]
-    fn distances() {
-        for (typed, known, expected) in [
-            ("level", "level", 0),
-            ("levle", "level", 2),
-            ("leve", "level", 1),
-            ("levell", "level", 1),
-            ("login_timeout", "login_timeout_s", 1),
-            ("", "level", 1),
-        ] {
-            assert_eq!(distance(typed, known), expected, "{typed} against {known}");
-        }
-    }
 }

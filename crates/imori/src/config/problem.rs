@@ -104,7 +104,7 @@ impl fmt::Display for Problem {
 
 /// All problems, in the order of the sources.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Problems(pub(crate) Vec<Problem>);
+pub struct Problems(pub(crate) Vec<Problem>);
 
 impl fmt::Display for Problems {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

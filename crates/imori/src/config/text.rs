@@ -18,7 +18,7 @@ const HEAD: &str = "\
 ";
 
 /// The sample file: every section and key with its documentation, the keys commented out.
-pub(crate) fn sample() -> String {
+pub fn sample() -> String {
     let mut text = String::from(HEAD);
     for section in Config::default().sections() {
         text.push('\n');
@@ -47,7 +47,7 @@ fn effect(effect: Effect) -> &'static str {
 }
 
 /// Every section and key with its current value.
-pub(crate) fn show(config: &Config) -> String {
+pub fn show(config: &Config) -> String {
     let sections = config.sections().into_iter().map(|section| {
         let keys = section.keys.iter().map(|key| format!("{} = {}\n", key.name, key.value));
         format!("[{}]\n{}", section.name, keys.collect::<String>())

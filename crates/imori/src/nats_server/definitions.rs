@@ -20,16 +20,18 @@ const SALT_BYTES: usize = 4;
 
 /// A definitions document, and descriptions of the parts that have no equivalent in it.
 #[derive(Debug)]
-pub(crate) struct Converted {
-    pub(crate) document: Json,
-    pub(crate) left_out: Vec<String>,
+pub struct Converted {
+    /// The document.
+    pub document: Json,
+    /// Each key without an equivalent, with its line.
+    pub left_out: Vec<String>,
 }
 
 /// Converts a configuration to definitions.
 ///
 /// # Errors
 /// A user, an account or a permission has the wrong syntax, or the system provides no random bytes.
-pub(crate) fn definitions(configuration: &Item) -> anyhow::Result<Converted> {
+pub fn definitions(configuration: &Item) -> anyhow::Result<Converted> {
     let mut making = Making::default();
     for (key, item) in keys(configuration, "the configuration")? {
         match key.as_str() {
@@ -274,106 +276,4 @@ fn milliseconds(text: &str) -> Option<i64> {
         rest = behind;
     }
     (!text.is_empty()).then_some(sign * sum)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::super::read::parse;
-    use super::*;
-
-    fn converted(text: &str) -> Converted {
-        definitions(&parse(text).unwrap()).unwrap()
-    }
-
-    #[test]
-    fn users_and_accounts_become_users_and_vhosts() {
-        let text = r#"
-            port: 4222
-            authorization {
-              default_permissions { publish: "free.>" }
-              users: [
-                { user: ann, password: "$2a$11$x", permissions: {
-                    publish: { allow: ["orders.>"], deny: orders.secret },
-                    subscribe: "inbox.ann.> workers",
-                    allow_responses: { max: 5, expires: "1m30s" } } }
-                { nkey: UDXU4RCSJNZOIQHZNWXHXORDPRTGNJAHAHFRGZNEEJCPQTT2M7NLCNF4 }
-              ]
-            }
-            accounts: { SHOP: { users: [{user: bob, pass: 1234}], jetstream: enabled } }
-            no_auth_user: bob
-        "#;
-        let Converted { document, left_out } = converted(text);
-        let nkey = "UDXU4RCSJNZOIQHZNWXHXORDPRTGNJAHAHFRGZNEEJCPQTT2M7NLCNF4";
-        assert_eq!(document["vhosts"], json!([{"name": "SHOP"}]));
-        let (users, permissions) = (&document["users"], &document["permissions"]);
-        let bcrypt =
-            json!({"name": "ann", "tags": [], "password_hash": "$2a$11$x", "hashing_algorithm": "bcrypt"});
-        assert_eq!((&users[0], &users[1]["nkeys"]), (&bcrypt, &json!([nkey])));
-        assert_eq!((&users[2]["name"], &users[2]["vhost"]), (&json!("bob"), &json!("SHOP")));
-        assert!(users[2]["password_hash"].as_str().is_some_and(|hash| !hash.contains("1234")));
-        let topics = "^amq\\.topic$";
-        assert_eq!(
-            permissions[0],
-            json!({
-                "user": "ann", "vhost": "/", "configure": "^$", "write": topics, "read": topics,
-                "subjects": {
-                    "publish": {"allow": ["orders.>"], "deny": ["orders.secret"]},
-                    "subscribe": {"allow": ["inbox.ann.> workers"]},
-                    "allow_responses": {"max": 5, "expires_ms": 90_000},
-                },
-            })
-        );
-        assert_eq!(permissions[1]["subjects"], json!({"publish": {"allow": ["free.>"]}, "subscribe": {}}));
-        assert_eq!((&permissions[2]["vhost"], &permissions[2]["read"]), (&json!("SHOP"), &json!(".*")));
-        let places = ["nats.conf:2: `port`", "nats.conf:13: `jetstream`", "nats.conf:14: `no_auth_user`"];
-        assert_eq!(left_out, places);
-    }
-
-    #[test]
-    fn rights_are_never_wider_than_they_were() {
-        let subjects = |text: &str| {
-            let all = format!("authorization {{ users: [{{ user: a, permissions: {text} }}] }}");
-            converted(&all).document["permissions"][0]["subjects"].clone()
-        };
-        for (text, expected) in [
-            ("{}", json!({"publish": {}, "subscribe": {}})),
-            ("{publish: []}", json!({"publish": {"allow": []}, "subscribe": {}})),
-            ("{sub: {deny: [a, b]}}", json!({"publish": {}, "subscribe": {"deny": ["a", "b"]}})),
-            ("{allow_responses: false}", json!({"publish": {}, "subscribe": {}})),
-            (
-                "{allow_responses: true}",
-                json!({
-                    "publish": {"allow": []}, "subscribe": {},
-                    "allow_responses": {"max": 1, "expires_ms": 120_000},
-                }),
-            ),
-            (
-                "{allow_responses: {max: -1, ttl: \"-1s\"}, pub: x}",
-                json!({
-                    "publish": {"allow": ["x"]}, "subscribe": {},
-                    "allow_responses": {"max": 0, "expires_ms": 0},
-                }),
-            ),
-        ] {
-            assert_eq!(subjects(text), expected, "{text}");
-        }
-    }
-
-    #[test]
-    fn what_cannot_be_a_user_is_told_by_line() {
-        for (text, told) in [
-            ("authorization: yes", "nats.conf:1: it is not a map"),
-            ("authorization { users: [\n{ pass: x }] }", "nats.conf:2: a user has neither `user` nor `nkey`"),
-            ("authorization { users: [\nann] }", "nats.conf:2: a user is not a map"),
-            ("accounts: [A]", "nats.conf:1: `accounts` is not a map"),
-            ("authorization { user: a, pass: [1] }", "nats.conf:1: a password is not a text"),
-            (
-                "authorization { users: [{ user: a, permissions: { allow_responses: { ttl: soon } } }] }",
-                "nats.conf:1: `soon` is no duration",
-            ),
-        ] {
-            let error = definitions(&parse(text).unwrap()).unwrap_err().to_string();
-            assert!(error.contains(told), "{text}: {error}");
-        }
-    }
 }

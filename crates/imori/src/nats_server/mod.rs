@@ -4,10 +4,10 @@
 //! variables, sizes with units and included files. Every part is bounded, because the file may come
 //! from anywhere.
 
-mod definitions;
-mod read;
-mod scalar;
-mod value;
+pub(crate) mod definitions;
+pub(crate) mod read;
+pub(crate) mod scalar;
+pub(crate) mod value;
 
 pub(crate) use definitions::{Converted, definitions};
 pub(crate) use read::read;

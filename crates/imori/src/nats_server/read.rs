@@ -24,11 +24,11 @@ const INCLUDES_MAX: usize = 64;
 const COPIED_MAX: usize = 100_000;
 
 /// Access to files and environment, which tests replace.
-struct Sources<'a> {
+pub struct Sources<'a> {
     /// Reads an included file.
-    file: &'a dyn Fn(&Path) -> anyhow::Result<String>,
+    pub file: &'a dyn Fn(&Path) -> anyhow::Result<String>,
     /// Reads an environment variable.
-    variable: &'a dyn Fn(&str) -> Option<String>,
+    pub variable: &'a dyn Fn(&str) -> Option<String>,
 }
 
 /// Reads the file at `path` and its includes.
@@ -40,7 +40,11 @@ pub(crate) fn read(path: &Path) -> anyhow::Result<Item> {
     read_from(path, &Sources { file: &read_file, variable: &variable })
 }
 
-fn read_from(path: &Path, sources: &Sources<'_>) -> anyhow::Result<Item> {
+/// Reads the file at `path` and its includes from `sources`.
+///
+/// # Errors
+/// A file cannot be read, or has a syntax error.
+pub fn read_from(path: &Path, sources: &Sources<'_>) -> anyhow::Result<Item> {
     let mut reading = Reading { sources, scopes: Vec::new(), includes: 0, copied: 0, depth: 0 };
     let entries = reading.file(path)?;
     Ok(Item { value: Value::Map(entries), place: path.display().to_string() })
@@ -318,120 +322,5 @@ fn size(value: &Value) -> usize {
         Value::List(items) => 1 + items.iter().map(|item| size(&item.value)).sum::<usize>(),
         Value::Map(entries) => 1 + entries.iter().map(|(_, item)| size(&item.value)).sum::<usize>(),
         _ => 1,
-    }
-}
-
-#[cfg(test)]
-pub(super) fn parse(text: &str) -> anyhow::Result<Item> {
-    let file = |path: &Path| match path.to_str() {
-        Some("nats.conf") => Ok(text.to_owned()),
-        Some("more.conf") => Ok(String::from("included: 1\nalso { more: yes }\n")),
-        Some("loop.conf") => Ok(String::from("include loop.conf")),
-        _ => Err(anyhow!("`{}` cannot be read", path.display())),
-    };
-    let variable = |name: &str| match name {
-        "PORT" => Some(String::from("4333")),
-        "SECRET" => Some(String::from("\"12 34\"")),
-        _ => None,
-    };
-    read_from(Path::new("nats.conf"), &Sources { file: &file, variable: &variable })
-}
-
-#[cfg(test)]
-mod tests {
-    use proptest::prelude::*;
-
-    use super::*;
-
-    /// The value as JSON, without places.
-    fn json(item: &Item) -> serde_json::Value {
-        match &item.value {
-            Value::Text(text) => text.as_str().into(),
-            Value::Whole(number) => (*number).into(),
-            Value::Fraction(number) => (*number).into(),
-            Value::Truth(truth) => (*truth).into(),
-            Value::List(items) => items.iter().map(json).collect(),
-            Value::Map(entries) => entries.iter().map(|(key, item)| (key.clone(), json(item))).collect(),
-        }
-    }
-
-    #[test]
-    fn of_keys_that_differ_in_case_alone_the_last_counts() {
-        let item = parse("Port: 1\nport: 2\nPORT: 3\nother: 4").unwrap();
-        let keys = item.keys().unwrap();
-        let read: Vec<_> = keys.iter().map(|(key, item)| (key.as_str(), json(item))).collect();
-        assert_eq!(read, [("port", 3.into()), ("other", 4.into())]);
-    }
-
-    #[test]
-    fn the_syntax_is_that_of_nats_server() {
-        for (text, expected) in [
-            ("", r#"{}"#),
-            ("{}", r#"{}"#),
-            ("a=1\nb: 2; c 3, d{e:[1,2]}", r#"{"a":1,"b":2,"c":3,"d":{"e":[1,2]}}"#),
-            ("# no\n// no\na: b # no\nc: x//y", r#"{"a":"b","c":"x//y"}"#),
-            (r#"{"a": "x\ty\x41", 'b': 'c\d'}"#, r#"{"a":"x\tyA","b":"c\\d"}"#),
-            ("l: [\n a\n \"b c\", # no\n {k: v}\n [1 2]\n]", r#"{"l":["a","b c",{"k":"v"},[1,2]]}"#),
-            ("a: (\n  x { y\n  z\n)\nb: 1", r#"{"a":"  x { y\n  z","b":1}"#),
-            ("T: 5\nm { n: $T }\np: $PORT\ns: $SECRET", r#"{"T":5,"m":{"n":5},"p":4333,"s":"12 34"}"#),
-            ("T: 1\nm { T: 2\n n: $T }\no: $T", r#"{"T":1,"m":{"T":2,"n":2},"o":1}"#),
-            ("pass: $2a$11$abc.def", r#"{"pass":"$2a$11$abc.def"}"#),
-            (
-                "include more.conf\nx { include './more.conf' }",
-                r#"{"included":1,"also":{"more":true},"x":{"included":1,"also":{"more":true}}}"#,
-            ),
-        ] {
-            let expected: serde_json::Value = serde_json::from_str(expected).unwrap();
-            let read = parse(text);
-            // For a file system `./more.conf` is `more.conf`.
-            let read = match text.contains("./more") {
-                true => parse(&text.replace("./more", "more")),
-                false => read,
-            };
-            assert_eq!(json(&read.unwrap()), expected, "{text}");
-        }
-    }
-
-    #[test]
-    fn a_fault_is_told_by_line() {
-        for (text, told) in [
-            ("a: 1\nb: \"x", "nats.conf:2: a text is not closed"),
-            ("a {\n", "nats.conf:1: a map is not closed"),
-            ("a: [1\n", "nats.conf:1: a list is not closed"),
-            ("a:\n\n", "nats.conf:3: a value is missing"),
-            ("\n: 1", "nats.conf:2: a key is missing"),
-            ("a: $NOWHERE", "nats.conf:1: variable `NOWHERE` is neither"),
-            ("a: \"\\q\"", "nats.conf:1: an escape is none of"),
-            ("a: (\nx", "nats.conf:1: a block is not closed"),
-            ("{a: 1} b", "nats.conf:1: something stands behind"),
-            ("include none.conf", "`none.conf` cannot be read"),
-            ("include loop.conf", "loop.conf:1: maps and lists are nested more than `32` deep"),
-        ] {
-            let error = parse(text).unwrap_err().to_string();
-            assert!(error.contains(told), "{text}: {error}");
-        }
-    }
-
-    /// SECURITY LIM-09, WEB-08.
-    #[test]
-    fn depth_and_growth_are_bounded() {
-        for text in ["a".to_owned() + &"{a".repeat(100_000), "a: ".to_owned() + &"[".repeat(100_000)] {
-            assert!(parse(&text).unwrap_err().to_string().contains("nested more than `32` deep"));
-        }
-        let mut text = String::from("v0: [1,1,1,1,1,1,1,1,1,1]\n");
-        for level in 1..9 {
-            let before = format!("$v{} ", level - 1).repeat(10);
-            text += &format!("v{level}: [{before}]\n");
-        }
-        let error = parse(&text).unwrap_err().to_string();
-        assert!(error.contains("variables stand for too many values"), "{error}");
-    }
-
-    proptest! {
-        /// SECURITY LIM-11: parsing ends for any input.
-        #[test]
-        fn any_text_is_read_or_refused(text in "[a{}\\[\\]()\"'$#/=:;, \n\\\\1x井]{0,200}") {
-            let _ = parse(&text);
-        }
     }
 }

@@ -2,19 +2,25 @@
 
 /// A value and its location.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Item {
-    pub(crate) value: Value,
+pub struct Item {
+    /// The value.
+    pub value: Value,
     /// File and line, as shown in messages.
-    pub(crate) place: String,
+    pub place: String,
 }
 
 /// A value.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Value {
+pub enum Value {
+    /// A text, also one without quotes.
     Text(String),
+    /// A whole number.
     Whole(i64),
+    /// Any other number.
     Fraction(f64),
+    /// Yes or no.
     Truth(bool),
+    /// A list.
     List(Vec<Item>),
     /// Keys in file order; the last of several equal keys counts.
     Map(Vec<(String, Item)>),
@@ -39,7 +45,7 @@ impl Item {
 
     /// The entries of a map with lower-case keys; of several equal keys only the last. `None` if the value is not a
     /// map.
-    pub(super) fn keys(&self) -> Option<Vec<(String, &Item)>> {
+    pub fn keys(&self) -> Option<Vec<(String, &Item)>> {
         let Value::Map(entries) = &self.value else { return None };
         let is_last = |at: usize, key: &str| {
             !entries.iter().skip(at + 1).any(|(later, _)| later.to_lowercase() == key.to_lowercase())

@@ -1,12 +1,13 @@
+//! How a configuration is loaded from a file and the environment, and what is told of one that is wrong.
+
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs;
 use std::os::unix::ffi::OsStringExt as _;
 use std::path::PathBuf;
 
+use imori::for_tests::{Problems, distance, load, nearest_key, nearest_section, sample, show};
 use imori_server::config::{Bytes, Config, LogFormat, LogLevel};
-
-use super::{Problems, load, sample, show};
 
 /// A temporary file, deleted when dropped.
 struct Written(PathBuf);
@@ -210,4 +211,38 @@ fn what_is_shown_can_be_loaded_again() {
         from_environment(&[("IMORI__BROKER__VHOSTS", "[\"a\\\"b\", \"/\"]"), ("IMORI__CELLS__COUNT", "3")])
             .unwrap();
     assert_eq!(values(from_file("shown", &show(&config)).unwrap()), values(config));
+}
+
+#[test]
+fn slips_are_understood() {
+    for (section, key, nearest) in [
+        ("stomp", "hartbeat", Some(("stomp", "heart_beat_send_ms"))),
+        ("stomp", "heart_beat_recieve_ms", Some(("stomp", "heart_beat_receive_ms"))),
+        ("limits", "conections", Some(("limits", "connections"))),
+        ("limits", "login_timeout", Some(("limits", "login_timeout_s"))),
+        ("limit", "message_bytes", Some(("limits", "message_bytes"))),
+        ("broker", "message_bytes", Some(("limits", "message_bytes"))),
+        ("log", "levle", Some(("log", "level"))),
+        ("broker", "colour", None),
+        ("", "", None),
+    ] {
+        assert_eq!(nearest_key(section, key), nearest, "{section}.{key}");
+    }
+    for (section, nearest) in [("listener", Some("listeners")), ("stmop", Some("stomp")), ("mqtt", None)] {
+        assert_eq!(nearest_section(section), nearest, "{section}");
+    }
+}
+
+#[test]
+fn distances() {
+    for (typed, known, expected) in [
+        ("level", "level", 0),
+        ("levle", "level", 2),
+        ("leve", "level", 1),
+        ("levell", "level", 1),
+        ("login_timeout", "login_timeout_s", 1),
+        ("", "level", 1),
+    ] {
+        assert_eq!(distance(typed, known), expected, "{typed} against {known}");
+    }
 }
