@@ -49,12 +49,6 @@ pub const DOCUMENT_BYTES_MAX: u64 = 1 << 20;
 /// Bytes of the definition of a workflow. More: the workflow fails.
 pub const DEFINITION_BYTES_MAX: u64 = 2 << 20;
 
-/// Nesting depth of a YAML file of a pack, which reading recurses into. More: the file is left out.
-pub const DOCUMENT_DEPTH_MAX: usize = 64;
-
-/// Keys and values of a YAML file with those that aliases repeat. More: the file is left out.
-pub const DOCUMENT_NODES_MAX: usize = 100_000;
-
 /// Nesting depth of the schema of a parameter. More: the file is left out.
 pub const SCHEMA_DEPTH_MAX: usize = 32;
 

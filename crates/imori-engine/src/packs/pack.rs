@@ -63,13 +63,6 @@ impl Pack {
         map.insert("path", self.folder.to_string_lossy().into_owned());
         Value::Map(map)
     }
-
-    /// The configuration's schema as the API shows it, without the `id` that the engine gives.
-    pub fn config_schema_document(&self) -> Option<Value> {
-        let attributes = Value::Map(self.config_schema.clone()?);
-        let pack = Value::from(self.manifest.reference.as_str());
-        Some(Value::Map(Map::from_iter([("pack", pack), ("attributes", attributes)])))
-    }
 }
 
 /// What `pack.yaml` says.
