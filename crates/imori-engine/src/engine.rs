@@ -105,12 +105,12 @@ pub(crate) struct Engine {
     triggers: watch::Sender<u64>,
     stopping: watch::Sender<bool>,
     has_started: AtomicBool,
-    happenings: UnboundedSender<Happening>,
+    own_events: UnboundedSender<OwnEvent>,
 }
 
 /// What the engine itself does, and rules may wait for.
 #[derive(Debug)]
-pub(crate) enum Happening {
+pub(crate) enum OwnEvent {
     /// An execution has ended; this is its document.
     ActionEnded(Map),
     /// An execution has ended that has a notification; this is what is stored of it.
@@ -153,8 +153,8 @@ pub(crate) struct Update {
 
 impl Engine {
     /// An engine of this broker that has not started.
-    pub(crate) fn new(options: EngineOptions, broker: &Broker) -> (Engine, UnboundedReceiver<Happening>) {
-        let (happenings, reported) = unbounded_channel();
+    pub(crate) fn new(options: EngineOptions, broker: &Broker) -> (Engine, UnboundedReceiver<OwnEvent>) {
+        let (own_events, reported) = unbounded_channel();
         let mut environments = Environments::in_folder(options.folder.join("environments"));
         environments.wheels.clone_from(&options.wheels);
         let engine = Engine {
@@ -183,7 +183,7 @@ impl Engine {
             triggers: watch::channel(0).0,
             stopping: watch::channel(false).0,
             has_started: AtomicBool::default(),
-            happenings,
+            own_events,
             options,
         };
         (engine, reported)
@@ -374,14 +374,14 @@ impl Engine {
     }
 
     /// Reports something that rules may wait for.
-    pub(crate) fn report(&self, happening: Happening) {
-        if let Happening::ActionEnded(execution) = &happening
+    pub(crate) fn report(&self, event: OwnEvent) {
+        if let OwnEvent::ActionEnded(execution) = &event
             && let Some((rule, id)) = rule_of(execution)
         {
             self.rule_memory().ended(rule, id);
         }
         // The receiver is gone once the engine has stopped.
-        let _ = self.happenings.send(happening);
+        let _ = self.own_events.send(event);
     }
 
     /// Changes of the rules' triggers.

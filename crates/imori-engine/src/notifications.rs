@@ -10,7 +10,7 @@ use imori_automation::times::Timestamp;
 use imori_automation::value::{Map, Value};
 use tracing::{error, warn};
 
-use crate::engine::{Engine, Happening};
+use crate::engine::{Engine, OwnEvent};
 use crate::executions::Execution;
 use crate::limits::OBJECTS_LOADED;
 use crate::store::{NOTIFICATIONS, Query, StoreError, Transaction};
@@ -159,7 +159,7 @@ impl Engine {
     /// The store cannot be read.
     pub(crate) async fn resume_notifications(&self) -> Result<(), StoreError> {
         for stored in self.store.find(Query::all(&NOTIFICATIONS, OBJECTS_LOADED)).await?.documents {
-            self.report(Happening::Notified(stored));
+            self.report(OwnEvent::Notified(stored));
         }
         Ok(())
     }

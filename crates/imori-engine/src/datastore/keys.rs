@@ -6,7 +6,7 @@ use std::sync::Arc;
 use imori_automation::ids::Id;
 use imori_automation::value::{Map, Value};
 
-use crate::engine::{Engine, Happening};
+use crate::engine::{Engine, OwnEvent};
 use crate::limits::{KEY_NAME_BYTES_MAX, KEY_VALUE_BYTES_MAX};
 use crate::store::{Condition, KEYS, Query, Rows, StoreError, Transaction};
 
@@ -139,18 +139,16 @@ impl Engine {
         self.store.commit(transaction).await?;
         let shown = |document: &Map| Value::Map(masked(document));
         match &old {
-            None => self.report(Happening::KeyChanged(
-                "create",
-                [("object", shown(&document))].into_iter().collect(),
-            )),
+            None => self
+                .report(OwnEvent::KeyChanged("create", [("object", shown(&document))].into_iter().collect())),
             Some(old) => {
-                self.report(Happening::KeyChanged(
+                self.report(OwnEvent::KeyChanged(
                     "update",
                     [("object", shown(&document))].into_iter().collect(),
                 ));
                 if old.get("value") != document.get("value") {
                     let both = [("old_object", shown(old)), ("new_object", shown(&document))];
-                    self.report(Happening::KeyChanged("value_change", both.into_iter().collect()));
+                    self.report(OwnEvent::KeyChanged("value_change", both.into_iter().collect()));
                 }
             }
         }
@@ -166,7 +164,7 @@ impl Engine {
         let mut transaction = Transaction::new();
         transaction.delete(&KEYS, &id);
         self.store.commit(transaction).await?;
-        self.report(Happening::KeyChanged(
+        self.report(OwnEvent::KeyChanged(
             "delete",
             [("object", Value::Map(masked(&old)))].into_iter().collect(),
         ));

@@ -9,7 +9,7 @@ use tokio::sync::mpsc::UnboundedReceiver;
 use tracing::{error, warn};
 
 use super::dispatch::Event;
-use crate::engine::{Engine, Happening, Injection};
+use crate::engine::{Engine, Injection, OwnEvent};
 use crate::limits::EXECUTIONS_LOADED;
 use crate::notifications::NOTIFY_TYPE;
 use crate::registry::ACTION_TYPE;
@@ -19,30 +19,30 @@ use crate::store::{ENDS, EXECUTIONS, Query, StoreError, Transaction};
 const INQUIRY_TYPE: &str = "core.st2.generic.inquiry";
 
 /// Makes events of what the engine reports.
-pub(crate) async fn run_own_events(engine: Arc<Engine>, mut reported: UnboundedReceiver<Happening>) {
-    while let Some(happening) = reported.recv().await {
-        match happening {
-            Happening::ActionEnded(execution) => action_ended(&engine, &execution).await,
-            Happening::Notified(notification) => {
+pub(crate) async fn run_own_events(engine: Arc<Engine>, mut reported: UnboundedReceiver<OwnEvent>) {
+    while let Some(event) = reported.recv().await {
+        match event {
+            OwnEvent::ActionEnded(execution) => action_ended(&engine, &execution).await,
+            OwnEvent::Notified(notification) => {
                 let engine = Arc::clone(&engine);
                 engine.runtime.clone().spawn(async move { notified(&engine, notification).await });
             }
-            Happening::KeyChanged(change, payload) => {
+            OwnEvent::KeyChanged(change, payload) => {
                 let kind = format!("core.st2.key_value_pair.{change}");
                 let id = engine.new_id();
                 accept(&engine, &kind, id, payload).await;
             }
-            Happening::SensorChanged(change, payload) => {
+            OwnEvent::SensorChanged(change, payload) => {
                 let kind = format!("core.st2.sensor.{change}");
                 let id = engine.new_id();
                 accept(&engine, &kind, id, payload).await;
             }
-            Happening::Asked(payload) => {
+            OwnEvent::Asked(payload) => {
                 let inquiry = payload.get("id").and_then(Value::as_str).unwrap_or_default().to_owned();
                 let id = Id::derived(0, &[b"inquiry", inquiry.as_bytes()]);
                 accept(&engine, INQUIRY_TYPE, id, payload).await;
             }
-            Happening::Injection(Injection { trigger, payload, key, answer }) => {
+            OwnEvent::Injection(Injection { trigger, payload, key, answer }) => {
                 let injected = engine.inject(&trigger, payload, Some(&key)).await;
                 // The action may have been canceled.
                 let _ = answer.send(injected.map(|id| id.to_string()).map_err(|error| error.to_string()));
@@ -108,7 +108,7 @@ pub(crate) async fn report_ends(engine: &Arc<Engine>) -> Result<(), StoreError> 
     for noted in engine.store.find(Query::all(&ENDS, EXECUTIONS_LOADED)).await?.documents {
         let id = noted.get("id").and_then(Value::as_str).unwrap_or_default();
         if let Some(execution) = engine.store.get(&EXECUTIONS, id).await? {
-            engine.report(Happening::ActionEnded(execution));
+            engine.report(OwnEvent::ActionEnded(execution));
         }
     }
     Ok(())

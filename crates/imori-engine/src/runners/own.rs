@@ -8,7 +8,7 @@ use tokio::sync::oneshot;
 
 use super::outcome::Outcome;
 use crate::datastore::Key;
-use crate::engine::{Engine, Happening, Injection};
+use crate::engine::{Engine, Injection, OwnEvent};
 use crate::executions::{Run, Status};
 use crate::limits::PAGE_MAX;
 use crate::packs::source::PackSource;
@@ -140,7 +140,7 @@ impl Engine {
         // An action that runs again sends the event of its execution again.
         let (answer, answered) = oneshot::channel();
         let (trigger, key) = (trigger.to_owned(), run.id.clone());
-        self.report(Happening::Injection(Injection { trigger, payload, key, answer }));
+        self.report(OwnEvent::Injection(Injection { trigger, payload, key, answer }));
         answered.await.map_err(|_| String::from("the engine stops"))?.map(Value::from)
     }
 

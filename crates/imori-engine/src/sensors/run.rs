@@ -13,7 +13,7 @@ use tracing::{info, warn};
 use super::dispatch::dispatch;
 use super::output::follow;
 use crate::datastore::Keys;
-use crate::engine::{Engine, Happening};
+use crate::engine::{Engine, OwnEvent};
 use crate::limits::{KILL_GRACE, OUTPUT_GRACE};
 use crate::python::{
     Datastore as _, SensorAnswer, SensorCommand, SensorCommands, SensorEnds, SensorProcess, SensorProgram,
@@ -258,7 +258,7 @@ fn report(
     if change == "process_spawn" {
         payload.insert("cmd", format!("{} {}", program.python.display(), program.entry_point.display()));
     }
-    engine.report(Happening::SensorChanged(change, payload));
+    engine.report(OwnEvent::SensorChanged(change, payload));
 }
 
 fn told(status: ExitStatus) -> String {

@@ -9,7 +9,7 @@ use imori_automation::value::{Map, Value};
 use tracing::error;
 
 use super::batch::{Batch, News};
-use crate::engine::{Engine, Happening};
+use crate::engine::{Engine, OwnEvent};
 use crate::executions::{Execution, Run, Status};
 use crate::store::{Committed, StoreError};
 
@@ -54,7 +54,7 @@ impl Engine {
         payload.insert("id", execution.text("id"));
         let route = execution.map("result").and_then(|result| result.get("route").cloned());
         payload.insert("route", route.unwrap_or_default());
-        self.report(Happening::Asked(payload));
+        self.report(OwnEvent::Asked(payload));
         self.expire_later(execution);
     }
 

@@ -19,7 +19,7 @@ use super::children::child_id;
 use super::conductors::{conductor, is_workflow};
 use super::refusal::Refusal;
 use super::reruns::Rerun;
-use crate::engine::{Engine, Happening, rule_of};
+use crate::engine::{Engine, OwnEvent, rule_of};
 use crate::executions::{Active, Execution, Run, Status};
 use crate::limits::{EXECUTIONS_LOADED, QUESTION_ROUNDS_MAX, WORKFLOW_DEPTH_MAX, WORKFLOWS_NESTED_MAX};
 use crate::parameters::RegisteredActions;
@@ -198,10 +198,10 @@ impl Engine {
             self.tell("st2.execution__update", execution.document());
             if Status::is_final(execution.text("status")) {
                 self.queue.tell(execution.text("id"), execution.document());
-                self.report(Happening::ActionEnded(execution.document().clone()));
+                self.report(OwnEvent::ActionEnded(execution.document().clone()));
             }
         }
-        notifications.into_iter().for_each(|notification| self.report(Happening::Notified(notification)));
+        notifications.into_iter().for_each(|notification| self.report(OwnEvent::Notified(notification)));
         for (workflow, guard) in &guards {
             if guard.as_ref().is_none_or(|active| Status::is_final(active.execution.text("status"))) {
                 self.workflows.forget(workflow);
