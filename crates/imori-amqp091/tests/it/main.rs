@@ -1,10 +1,10 @@
-//! Conversations, and tests of the codec against its table and another implementation.
+//! Conversations, and tests of the codec against its table and another codec's bytes.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that meets the unexpected has failed")]
 
 mod login;
 mod methods;
-mod oracle;
+mod golden;
 mod spec;
 mod split;
 mod talk;

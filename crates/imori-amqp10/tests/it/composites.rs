@@ -1,5 +1,7 @@
 //! Every described list in the table is read and written correctly.
 
+use std::fmt::Debug;
+
 use imori_amqp10::codec::composites::{
     AnyTarget, Coordination, DeliveryState, Error, Header, Performative, Properties, SaslFrame, Source,
 };
@@ -10,45 +12,44 @@ use proptest::prelude::*;
 
 use crate::table::{Choice, Composite, described, mandatory_alone, sample, table};
 
-/// Whether both byte strings decode to the same list.
-pub(crate) fn is_same(composite: &Composite, one: &[u8], other: &[u8]) -> bool {
-    match composite.code {
-        0x10..=0x18 => Performative::decode(one).unwrap() == Performative::decode(other).unwrap(),
-        0x40..=0x44 => SaslFrame::decode(one).unwrap() == SaslFrame::decode(other).unwrap(),
-        0x31 | 0x32 => Coordination::decode(one).unwrap() == Coordination::decode(other).unwrap(),
-        0x70 => read::<Header>(one).unwrap() == read::<Header>(other).unwrap(),
-        0x73 => read::<Properties<'_>>(one).unwrap() == read::<Properties<'_>>(other).unwrap(),
-        0x1d => read::<Error<'_>>(one).unwrap() == read::<Error<'_>>(other).unwrap(),
-        0x28 => read::<Source<'_>>(one).unwrap() == read::<Source<'_>>(other).unwrap(),
-        0x29 | 0x30 => read::<AnyTarget<'_>>(one).unwrap() == read::<AnyTarget<'_>>(other).unwrap(),
-        _ => read::<DeliveryState<'_>>(one).unwrap() == read::<DeliveryState<'_>>(other).unwrap(),
-    }
-}
-
 /// Decodes a list, by the enum that contains it if there is one, and encodes it again.
 pub(crate) fn again(composite: &Composite, bytes: &[u8]) -> Result<Vec<u8>, DecodeError> {
-    let mut out = Vec::new();
-    match composite.code {
+    Ok(read_and_write(composite, bytes)?.1)
+}
+
+/// The fields of a list, as `Debug` shows them.
+pub(crate) fn shown(composite: &Composite, bytes: &[u8]) -> String {
+    read_and_write(composite, bytes).unwrap().0
+}
+
+/// A list as `Debug` shows it, and encoded again.
+fn read_and_write(composite: &Composite, bytes: &[u8]) -> Result<(String, Vec<u8>), DecodeError> {
+    Ok(match composite.code {
         0x10..=0x18 => {
             let (performative, payload) = Performative::decode(bytes)?;
             assert_eq!(payload, b"");
-            performative.encode(&mut out);
+            write(&performative)
         }
-        0x40..=0x44 => SaslFrame::decode(bytes)?.encode(&mut out),
-        0x31 | 0x32 => Coordination::decode(bytes)?.push(&mut out),
-        0x70 => read::<Header>(bytes)?.push(&mut out),
-        0x73 => read::<Properties<'_>>(bytes)?.push(&mut out),
-        0x1d => read::<Error<'_>>(bytes)?.push(&mut out),
-        0x28 => read::<Source<'_>>(bytes)?.push(&mut out),
-        0x29 | 0x30 => read::<AnyTarget<'_>>(bytes)?.push(&mut out),
-        _ => read::<DeliveryState<'_>>(bytes)?.push(&mut out),
-    }
-    Ok(out)
+        0x40..=0x44 => write(&SaslFrame::decode(bytes)?),
+        0x31 | 0x32 => write(&Coordination::decode(bytes)?),
+        0x70 => write(&read::<Header>(bytes)?),
+        0x73 => write(&read::<Properties<'_>>(bytes)?),
+        0x1d => write(&read::<Error<'_>>(bytes)?),
+        0x28 => write(&read::<Source<'_>>(bytes)?),
+        0x29 | 0x30 => write(&read::<AnyTarget<'_>>(bytes)?),
+        _ => write(&read::<DeliveryState<'_>>(bytes)?),
+    })
 }
 
-pub(crate) fn read<'a, F: Field<'a>>(bytes: &'a [u8]) -> Result<F, DecodeError> {
+fn read<'a, F: Field<'a>>(bytes: &'a [u8]) -> Result<F, DecodeError> {
     let (octet, rest) = bytes.split_first().ok_or(DecodeError::Value(ValueError::TooShort))?;
     F::read(*octet, &mut Input::new(rest))
+}
+
+fn write<'a, F: Field<'a> + Debug>(field: &F) -> (String, Vec<u8>) {
+    let mut out = Vec::new();
+    field.push(&mut out);
+    (format!("{field:?}"), out)
 }
 
 #[test]

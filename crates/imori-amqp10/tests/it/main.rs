@@ -1,5 +1,5 @@
-//! Conversations, and tests of the codec against its table, the specification and another
-//! implementation.
+//! Conversations, and tests of the codec against its table, the specification and
+//! another codec's bytes.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that meets the unexpected has failed")]
 
@@ -7,6 +7,6 @@ mod talk;
 mod frames;
 mod text;
 mod composites;
-mod oracle;
+mod golden;
 mod specification;
 mod table;

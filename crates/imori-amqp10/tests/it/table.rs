@@ -52,18 +52,11 @@ pub(crate) fn table() -> Vec<Composite> {
 /// Random bytes that determine a sample.
 pub(crate) struct Choice<'a> {
     bytes: std::iter::Cycle<std::slice::Iter<'a, u8>>,
-    /// Restricts samples to what the other codec can read: no empty arrays, no maps with keys of
-    /// its own types.
-    is_common: bool,
 }
 
 impl Choice<'_> {
     pub(crate) fn of(bytes: &[u8]) -> Choice<'_> {
-        Choice { bytes: bytes.iter().cycle(), is_common: false }
-    }
-
-    pub(crate) fn common(bytes: &[u8]) -> Choice<'_> {
-        Choice { is_common: true, ..Choice::of(bytes) }
+        Choice { bytes: bytes.iter().cycle() }
     }
 
     pub(crate) fn octet(&mut self) -> u8 {
@@ -77,10 +70,7 @@ impl Choice<'_> {
 
 /// Encodes a list with some of its fields, in the shortest encoding.
 pub(crate) fn sample(composite: &Composite, choice: &mut Choice<'_>) -> Vec<u8> {
-    // The other codec knows only some capabilities of a coordinator.
-    let fields =
-        if choice.is_common && composite.name == "Coordinator" { &[][..] } else { &composite.fields };
-    let fields: Vec<Vec<u8>> = fields.iter().map(|field| sample_field(field, choice)).collect();
+    let fields: Vec<Vec<u8>> = composite.fields.iter().map(|field| sample_field(field, choice)).collect();
     described(composite.code, &fields)
 }
 
@@ -107,8 +97,7 @@ pub(crate) fn described(code: u8, fields: &[Vec<u8>]) -> Vec<u8> {
 }
 
 fn sample_field(field: &Field, choice: &mut Choice<'_>) -> Vec<u8> {
-    let is_own = matches!(field.name, "unsettled" | "filter" | "global_id");
-    if !field.is_mandatory && choice.below(3) == 0 || choice.is_common && is_own {
+    if !field.is_mandatory && choice.below(3) == 0 {
         return vec![0x40];
     }
     let bytes = sample_of(field.kind, choice);
@@ -171,7 +160,7 @@ fn sample_of(kind: &str, choice: &mut Choice<'_>) -> Vec<u8> {
         "Symbol" => text(0xa3, choice),
         "Symbols" => match choice.below(3) {
             0 => text(0xa3, choice),
-            1 if !choice.is_common => b"\xe0\x02\x00\xa3".to_vec(),
+            1 => b"\xe0\x02\x00\xa3".to_vec(),
             _ => b"\xe0\x08\x02\xa3\x01a\x03bcd".to_vec(),
         },
         "Map" => match choice.below(3) {
