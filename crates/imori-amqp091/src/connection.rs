@@ -7,7 +7,7 @@
 mod channels;
 mod acks;
 mod perform;
-mod state;
+pub(crate) mod state;
 
 use std::sync::Arc;
 

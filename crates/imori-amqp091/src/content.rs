@@ -11,18 +11,19 @@ use crate::codec::properties::ContentHeader;
 
 /// The content of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Content<'a> {
+pub struct Content<'a> {
     /// Flags and values of the properties.
-    pub(crate) properties: &'a [u8],
+    pub properties: &'a [u8],
     /// The body.
-    pub(crate) body: &'a [u8],
+    pub body: &'a [u8],
 }
 
 /// The content found in the input after a method.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Behind<'a> {
+pub enum Behind<'a> {
     /// The content is complete.
     Whole {
+        /// The content.
         content: Content<'a>,
         /// Length of its frames in bytes.
         bytes: usize,
@@ -41,7 +42,7 @@ pub(crate) enum Behind<'a> {
 /// Looks for the content of a method on this channel. Returns [`Behind::Apart`] for a body of
 /// several frames and for unexpected or invalid frames.
 #[inline]
-pub(crate) fn behind(input: &[u8], channel: u16, payload_bytes_max: usize) -> Behind<'_> {
+pub fn behind(input: &[u8], channel: u16, payload_bytes_max: usize) -> Behind<'_> {
     let head = match next(input, channel, FrameType::Header, payload_bytes_max) {
         Ok(Some(payload)) => payload,
         Ok(None) => return Behind::Incomplete { bytes: None },
@@ -98,32 +99,33 @@ fn next(
 
 /// Bytes of a body after which memory for all of it is reserved. By then the gauge has been charged
 /// for it: a turn reads less than this, and charges after 64 KiB.
-const RESERVED_AFTER_BYTES: usize = 256 * 1024;
+pub const RESERVED_AFTER_BYTES: usize = 256 * 1024;
 
 /// A message that has arrived only in part.
 #[derive(Debug)]
-pub(crate) struct Unfinished {
+pub struct Unfinished {
     /// The payload of the method.
     method: Box<[u8]>,
     /// The properties, and the final length of the body.
     header: Option<(Box<[u8]>, usize)>,
-    body: Vec<u8>,
+    /// The part of the body that has arrived.
+    pub body: Vec<u8>,
 }
 
 /// A complete message that was gathered from its frames.
 #[derive(Debug)]
-pub(crate) struct Finished {
+pub struct Finished {
     /// The payload of the method.
-    pub(crate) method: Box<[u8]>,
+    pub method: Box<[u8]>,
     /// Flags and values of the properties.
-    pub(crate) properties: Box<[u8]>,
+    pub properties: Box<[u8]>,
     /// The body.
-    pub(crate) body: Vec<u8>,
+    pub body: Vec<u8>,
 }
 
 /// The reason why a frame does not continue a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum ContentError {
+pub enum ContentError {
     /// A frame is not the expected header.
     NoHeader,
     /// A frame is not the expected part of the body.
@@ -146,26 +148,29 @@ pub(crate) enum ContentError {
 
 impl Unfinished {
     /// Starts a message with its method.
-    pub(crate) fn new(method: &[u8]) -> Unfinished {
+    pub fn new(method: &[u8]) -> Unfinished {
         Unfinished { method: method.into(), header: None, body: Vec::new() }
     }
 
     /// Number of bytes received so far.
-    pub(crate) fn came_bytes(&self) -> usize {
+    pub fn came_bytes(&self) -> usize {
         let properties = self.header.as_ref().map_or(0, |(properties, _)| properties.len());
         self.method.len() + properties + self.body.len()
     }
 
     /// Number of bytes of the complete message; before any of the body arrives, only those
     /// received.
-    pub(crate) fn whole_bytes(&self) -> usize {
+    pub fn whole_bytes(&self) -> usize {
         let missing = self.header.as_ref().map_or(0, |(_, len)| len - self.body.len());
         self.came_bytes() + if self.body.is_empty() { 0 } else { missing }
     }
 
     /// Adds a frame; returns whether the message is complete. Until much of a body has arrived, it
     /// gets no more memory than has arrived.
-    pub(crate) fn add(
+    ///
+    /// # Errors
+    /// [`ContentError`].
+    pub fn add(
         &mut self,
         kind: FrameType,
         payload: &[u8],
@@ -196,7 +201,7 @@ impl Unfinished {
     }
 
     /// Returns the complete message; `None` while frames are missing.
-    pub(crate) fn finish(mut self) -> Option<Finished> {
+    pub fn finish(mut self) -> Option<Finished> {
         let (properties, len) = self.header.take()?;
         let Unfinished { method, body, .. } = self;
         (body.len() == len).then_some(Finished { method, properties, body })
@@ -204,7 +209,7 @@ impl Unfinished {
 }
 
 /// Encodes a message for parking. Its body frame may exceed the frame size.
-pub(crate) fn frames(channel: u16, method: &[u8], content: &Content<'_>) -> Box<[u8]> {
+pub fn frames(channel: u16, method: &[u8], content: &Content<'_>) -> Box<[u8]> {
     let len = method.len() + content.properties.len() + content.body.len() + 4 * FRAME_BYTES + 4;
     let mut out = Vec::with_capacity(len);
     push_frame(&mut out, FrameType::Method, channel, |out| out.extend_from_slice(method));
@@ -219,6 +224,3 @@ pub(crate) fn frames_of_method(channel: u16, payload: &[u8]) -> Box<[u8]> {
     push_frame(&mut out, FrameType::Method, channel, |out| out.extend_from_slice(payload));
     out.into_boxed_slice()
 }
-
-#[cfg(test)]
-mod tests;

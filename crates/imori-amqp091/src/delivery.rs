@@ -50,7 +50,7 @@ const CONSUMER: u8 = 0;
 const GET: u8 = 1;
 
 /// Returns the label of a consumer: its channel, and its tag as a short string.
-pub(crate) fn consumer_label(channel: u16, tag: &str) -> Box<[u8]> {
+pub fn consumer_label(channel: u16, tag: &str) -> Box<[u8]> {
     let mut label = vec![CONSUMER];
     label.extend_from_slice(&channel.to_be_bytes());
     push_short_bytes(&mut label, tag.as_bytes());
@@ -434,6 +434,3 @@ fn push_deaths(out: &mut Vec<u8>, deaths: &Deaths) {
         push("exchange", death.address.exchange.as_bytes());
     }
 }
-
-#[cfg(test)]
-mod tests;

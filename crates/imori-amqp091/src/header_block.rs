@@ -18,7 +18,7 @@ pub const FORMS: u8 = 1;
 pub const SOLE_ORIGINS: Origins = Origins::new(1, FORMS);
 
 /// The only form of a header block.
-pub(crate) const BASIC: u8 = 0;
+pub const BASIC: u8 = 0;
 
 /// The `delivery-mode` of a persistent message.
 pub(crate) const PERSISTENT: u8 = 2;
@@ -39,13 +39,13 @@ pub(crate) fn texts<'a>(properties: &BasicProperties<'a>) -> [(Property, Option<
 
 /// Headers of a publish with instructions to the broker.
 #[derive(Debug, Default, Clone, Copy, PartialEq)]
-pub(crate) struct Requests<'a> {
+pub struct Requests<'a> {
     /// `CC`: further routing keys.
-    pub(crate) cc: Option<FieldValue<'a>>,
+    pub cc: Option<FieldValue<'a>>,
     /// `BCC`: further routing keys that receivers do not see.
-    pub(crate) bcc: Option<FieldValue<'a>>,
+    pub bcc: Option<FieldValue<'a>>,
     /// `x-delay`.
-    pub(crate) delay: Option<FieldValue<'a>>,
+    pub delay: Option<FieldValue<'a>>,
 }
 
 /// The headers with a message's group and its number in the group, as in JMS.
@@ -61,7 +61,10 @@ struct Group<'a> {
 
 /// Reads the properties that the broker needs, and the instructions in headers; `user` is the
 /// client's user.
-pub(crate) fn read<'a>(
+///
+/// # Errors
+/// [`ProtocolError`] for properties that no message may have.
+pub fn read<'a>(
     block: &'a [u8],
     origin: OriginId,
     user: &[u8],
@@ -197,7 +200,7 @@ pub(crate) fn is_of_deaths(name: &[u8]) -> bool {
 }
 
 /// Converts a field to the core's type. The codec bounds its nesting.
-pub(crate) fn value(field: FieldValue<'_>) -> Value<'_> {
+pub fn value(field: FieldValue<'_>) -> Value<'_> {
     match field {
         FieldValue::Bool(value) => Value::Bool(value),
         FieldValue::I8(number) => Value::Int(number.into()),
@@ -224,6 +227,3 @@ pub(crate) fn value(field: FieldValue<'_>) -> Value<'_> {
         FieldValue::Void => Value::Null,
     }
 }
-
-#[cfg(test)]
-mod tests;

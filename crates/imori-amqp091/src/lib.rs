@@ -17,3 +17,15 @@ pub mod codec;
 pub mod limits;
 
 pub use header_block::{FORMS, SOLE_ORIGINS, header_reader, reader_of_form};
+
+/// What the tests of this crate reach beside its public items.
+#[doc(hidden)]
+pub mod for_tests {
+    pub use crate::commands::token::named;
+    pub use crate::connection::state::{Action, Kind, State, action};
+    pub use crate::content::{
+        Behind, Content, ContentError, Finished, RESERVED_AFTER_BYTES, Unfinished, behind, frames,
+    };
+    pub use crate::header_block::{BASIC, Requests, read, value};
+    pub use crate::protocol_error::ProtocolError;
+}

@@ -67,7 +67,7 @@ impl Code {
 
 /// An exception. Boxed, so that a `Result` without an error stays small.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct ProtocolError(Box<Words>);
+pub struct ProtocolError(Box<Words>);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Words {
@@ -92,7 +92,7 @@ impl ProtocolError {
 
     /// Returns the reply text: the name of the code and the explanation, cut to fit into a short
     /// string.
-    pub(crate) fn text(&self) -> String {
+    pub fn text(&self) -> String {
         let text = format!("{} - {}", self.0.code.name(), self.0.text);
         if text.len() <= TEXT_BYTES_MAX {
             return text;

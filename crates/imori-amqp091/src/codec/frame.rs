@@ -169,6 +169,3 @@ pub fn push_body(out: &mut Vec<u8>, channel: u16, body: &[u8], payload_bytes_max
 pub fn push_heartbeat(out: &mut Vec<u8>) {
     push_frame(out, FrameType::Heartbeat, 0, |_| {});
 }
-
-#[cfg(test)]
-mod tests;

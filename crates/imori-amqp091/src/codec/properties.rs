@@ -201,6 +201,3 @@ impl<'a> Reading<'a> {
         })
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -220,6 +220,3 @@ fn value<'a>(fields: &mut Fields<'a>) -> Result<FieldValue<'a>, FieldError> {
         octet => return Err(FieldError::UnknownType { octet }),
     })
 }
-
-#[cfg(test)]
-mod tests;

@@ -2,11 +2,19 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that meets the unexpected has failed")]
 
+mod content;
+mod delivery;
+mod frame;
+mod golden;
+mod header_block;
 mod login;
 mod methods;
-mod golden;
+mod properties;
 mod spec;
 mod split;
+mod state;
+mod table;
 mod talk;
 mod text;
+mod token;
 mod turn;

@@ -1,5 +1,17 @@
-use super::*;
-use crate::codec::push::push_field;
+//! What the broker reads in a message's properties.
+
+use std::borrow::Cow;
+
+use imori_amqp091::codec::properties::{BasicProperties, TextProperty};
+use imori_amqp091::codec::push::push_field;
+use imori_amqp091::codec::table::{FieldValue, Table};
+use imori_amqp091::for_tests::{BASIC, Requests, read, value};
+use imori_amqp091::limits::{HEADERS_MAX, PROPERTIES_BYTES_MAX};
+use imori_amqp091::{SOLE_ORIGINS, header_reader};
+use imori_core::message::{OriginId, Property, Value};
+
+const GROUP_ID: &[u8] = b"JMSXGroupID";
+const GROUP_SEQUENCE: &[u8] = b"JMSXGroupSeq";
 
 const ORIGIN: OriginId = SOLE_ORIGINS.origin(BASIC);
 

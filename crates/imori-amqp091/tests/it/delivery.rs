@@ -1,15 +1,23 @@
+//! Deliveries, confirms and goodbyes as frames.
+
 use std::sync::Arc;
 
-use imori_core::delivery::About;
-use imori_core::message::{Address, AddressView, OriginId, Properties, Span};
-use imori_core::outbound::SessionId;
+use imori_amqp091::SOLE_ORIGINS;
+use imori_amqp091::codec::frame::{Step, decode};
+use imori_amqp091::codec::methods::{Method, basic};
+use imori_amqp091::codec::properties::{BasicProperties, ContentHeader, TextProperty};
+use imori_amqp091::codec::push::push_field;
+use imori_amqp091::codec::table::{FieldValue, Table};
+use imori_amqp091::delivery::{DeliveryEncoder, consumer_label};
+use imori_amqp091::for_tests::BASIC;
+use imori_amqp091::settings::Settings;
+use imori_core::delivery::{About, Delivery};
+use imori_core::message::{
+    Address, AddressView, DeathReason, Deaths, MessageView, OriginId, Properties, Property, Span,
+};
+use imori_core::name::Name;
+use imori_core::outbound::{AfterCancel, Confirmed, CutReason, Encoder, Recipient, SessionId, SharedHeaders};
 use imori_core::time::Time;
-
-use super::*;
-use crate::codec::frame::{Step, decode};
-use crate::codec::methods::Method;
-use crate::codec::properties::ContentHeader;
-use crate::header_block::SOLE_ORIGINS;
 
 fn encoder() -> DeliveryEncoder {
     DeliveryEncoder::new(4096, true, &Settings::default())
@@ -102,7 +110,7 @@ fn a_dead_letter_tells_its_history() {
     };
     basic.push(&mut text);
     let address = Arc::new(Address::new(b"x", b"k"));
-    let reason = imori_core::message::DeathReason::Expired;
+    let reason = DeathReason::Expired;
     let deaths = Deaths::default().and(&Name::from("q"), reason, &address, Time(7_000_000));
     let message = MessageView { properties: &properties, text: &text, body: b"" };
     let bytes = delivered(message, &address, Some(&Arc::new(deaths)));

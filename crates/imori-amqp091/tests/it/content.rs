@@ -1,4 +1,9 @@
-use super::*;
+//! The frames of a message come together or apart.
+
+use imori_amqp091::codec::frame::{FrameType, HEAD_BYTES, Step, decode, push_body, push_content_header};
+use imori_amqp091::for_tests::{
+    Behind, Content, ContentError, RESERVED_AFTER_BYTES, Unfinished, behind, frames,
+};
 
 const MAX: usize = 100;
 

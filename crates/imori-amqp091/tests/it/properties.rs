@@ -1,6 +1,10 @@
-use proptest::prelude::*;
+//! The properties of a content.
 
-use super::*;
+use imori_amqp091::codec::error::DecodeError;
+use imori_amqp091::codec::fields::FieldError;
+use imori_amqp091::codec::properties::{BasicProperties, ContentHeader, TextProperty};
+use imori_amqp091::codec::table::Table;
+use proptest::prelude::*;
 
 fn text(bytes: &Option<Vec<u8>>) -> Option<TextProperty<'_>> {
     bytes.as_deref().map(TextProperty::new)
