@@ -1,4 +1,4 @@
-//! Error conditions (AMQP 1.0, 2.8.15 to 2.8.18, 3.5.10 and 4.5.8).
+//! The error conditions that this broker uses (AMQP 1.0, 2.8.15 to 2.8.18, 3.5.10 and 4.5.8).
 
 use crate::codec::value::Symbol;
 
@@ -26,33 +26,23 @@ pub const PRECONDITION_FAILED: Symbol<'static> = Symbol("amqp:precondition-faile
 pub const RESOURCE_DELETED: Symbol<'static> = Symbol("amqp:resource-deleted");
 /// `amqp:illegal-state`.
 pub const ILLEGAL_STATE: Symbol<'static> = Symbol("amqp:illegal-state");
-/// `amqp:frame-size-too-small`.
-pub const FRAME_SIZE_TOO_SMALL: Symbol<'static> = Symbol("amqp:frame-size-too-small");
 
 /// `amqp:connection:forced`.
 pub const CONNECTION_FORCED: Symbol<'static> = Symbol("amqp:connection:forced");
 /// `amqp:connection:framing-error`.
 pub const CONNECTION_FRAMING_ERROR: Symbol<'static> = Symbol("amqp:connection:framing-error");
-/// `amqp:connection:redirect`.
-pub const CONNECTION_REDIRECT: Symbol<'static> = Symbol("amqp:connection:redirect");
 
 /// `amqp:session:window-violation`.
 pub const SESSION_WINDOW_VIOLATION: Symbol<'static> = Symbol("amqp:session:window-violation");
-/// `amqp:session:errant-link`.
-pub const SESSION_ERRANT_LINK: Symbol<'static> = Symbol("amqp:session:errant-link");
 /// `amqp:session:handle-in-use`.
 pub const SESSION_HANDLE_IN_USE: Symbol<'static> = Symbol("amqp:session:handle-in-use");
 /// `amqp:session:unattached-handle`.
 pub const SESSION_UNATTACHED_HANDLE: Symbol<'static> = Symbol("amqp:session:unattached-handle");
 
-/// `amqp:link:detach-forced`.
-pub const LINK_DETACH_FORCED: Symbol<'static> = Symbol("amqp:link:detach-forced");
 /// `amqp:link:transfer-limit-exceeded`.
 pub const LINK_TRANSFER_LIMIT_EXCEEDED: Symbol<'static> = Symbol("amqp:link:transfer-limit-exceeded");
 /// `amqp:link:message-size-exceeded`.
 pub const LINK_MESSAGE_SIZE_EXCEEDED: Symbol<'static> = Symbol("amqp:link:message-size-exceeded");
-/// `amqp:link:redirect`.
-pub const LINK_REDIRECT: Symbol<'static> = Symbol("amqp:link:redirect");
 /// `amqp:link:stolen`.
 pub const LINK_STOLEN: Symbol<'static> = Symbol("amqp:link:stolen");
 
