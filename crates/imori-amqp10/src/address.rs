@@ -14,7 +14,7 @@ use crate::protocol_error::ProtocolError;
 
 /// The node that an address stands for.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Node {
+pub enum Node {
     /// `/queues/NAME`, `queue://NAME` or just `NAME`.
     Queue(Name),
     /// `topic://PATTERN`, or `PATTERN` if the terminus declares itself a topic.
@@ -33,7 +33,7 @@ impl Node {
     ///
     /// # Errors
     /// `amqp:invalid-field`.
-    pub(crate) fn parse(address: &str, is_topic: bool) -> Result<Node, ProtocolError> {
+    pub fn parse(address: &str, is_topic: bool) -> Result<Node, ProtocolError> {
         if let Some(rest) = address.strip_prefix("/queues/") {
             return Ok(Node::Queue(decoded(address, rest)?));
         }
@@ -55,7 +55,7 @@ impl Node {
     }
 
     /// Returns the exchange and the subject that messages to the node are published with.
-    pub(crate) fn address(&self) -> (&[u8], &[u8]) {
+    pub fn address(&self) -> (&[u8], &[u8]) {
         match self {
             Node::Queue(name) => (DEFAULT_EXCHANGE, name.as_bytes()),
             Node::Topic(subject) => (TOPIC_EXCHANGE, subject.as_bytes()),
@@ -119,39 +119,6 @@ fn check(address: &str, name: &[u8]) -> Result<Name, ProtocolError> {
             let text =
                 format_args!("the name in an address has {len} bytes; use one of at most {NAME_BYTES_MAX}");
             Err(ProtocolError::new(condition::INVALID_FIELD, text))
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_address_stands_for_a_node() {
-        let queue = |name: &str| Ok(Node::Queue(Name::from(name)));
-        let topic = |name: &str| Ok(Node::Topic(Name::from(name)));
-        let exchange =
-            |name: &str, key: &str| Ok(Node::Exchange { exchange: Name::from(name), key: Name::from(key) });
-        for (address, is_topic, expected) in [
-            ("q", false, queue("q")),
-            ("q", true, topic("q")),
-            ("a/b", false, queue("a/b")),
-            ("/queues/a%2Fb", true, queue("a/b")),
-            ("/queues/%25", false, queue("%")),
-            ("/exchanges/x", false, exchange("x", "")),
-            ("/exchanges/x/", false, exchange("x", "")),
-            ("/exchanges/amq.topic/a.%23", false, exchange("amq.topic", "a.#")),
-            ("queue://q", true, queue("q")),
-            ("topic://t", false, topic("t")),
-        ] {
-            assert_eq!(Node::parse(address, is_topic), expected, "{address}");
-        }
-        for bad in
-            ["", "/queues/", "/queues/%2", "/queues/%zz", "/queues/a/b", "/exchanges/", &"x".repeat(1025)]
-        {
-            let error = Node::parse(bad, false).unwrap_err();
-            assert_eq!(error.condition(), condition::INVALID_FIELD, "{bad}: {}", error.text());
         }
     }
 }

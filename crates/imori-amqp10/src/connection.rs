@@ -7,7 +7,7 @@
 mod frames;
 mod tokens;
 mod details;
-mod state;
+pub(crate) mod state;
 
 use std::any::Any;
 use std::sync::Arc;

@@ -26,10 +26,10 @@ pub const FORMS: u8 = 2;
 pub const SOLE_ORIGINS: Origins = Origins::new(1, FORMS);
 
 /// The form of a message whose body is a single section of data, a string or a binary value.
-pub(crate) const CONTENT: u8 = 0;
+pub const CONTENT: u8 = 0;
 
 /// The form of every other message.
-pub(crate) const SECTIONS: u8 = 1;
+pub const SECTIONS: u8 = 1;
 
 /// Prefix of a block with the texts of identifiers that were sent as numbers. It is the descriptor
 /// of no section.
@@ -357,6 +357,3 @@ pub(crate) fn uuid_text(bytes: [u8; 16]) -> String {
     }
     text
 }
-
-#[cfg(test)]
-pub(crate) mod tests;

@@ -24,3 +24,16 @@ pub mod limits;
 pub const PROTOCOL: &str = "AMQP 1.0";
 
 pub use header_block::{FORMS, SOLE_ORIGINS, header_reader, reader_of_form};
+
+/// What the tests of this crate reach beside its public items.
+#[doc(hidden)]
+pub mod for_tests {
+    pub use crate::address::Node;
+    pub use crate::commands::disposition::number_of_id;
+    pub use crate::commands::scram::Exchange;
+    pub use crate::connection::state::{Action, Kind, State, action};
+    pub use crate::header_block::{CONTENT, SECTIONS};
+    pub use crate::management::request::{decoded, encoded};
+    pub use crate::session::{Session, channel_of, session_of};
+    pub use crate::transaction::{LinkOf, NumberSet, Retired, Transaction, TransactionId, Transactions};
+}

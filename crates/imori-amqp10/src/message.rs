@@ -248,7 +248,7 @@ impl<'a> Block<'a> {
 
 /// Returns the part of a delivery's payload after the head that [`push_head`] writes.
 #[inline]
-pub(crate) fn body<'a>(delivery: &Delivery<'a>, origins: Origins, readers: HeaderReaders) -> Cow<'a, [u8]> {
+pub fn body<'a>(delivery: &Delivery<'a>, origins: Origins, readers: HeaderReaders) -> Cow<'a, [u8]> {
     let message = &delivery.message;
     match origins.form(message.properties.origin) {
         Some(_) => Cow::Borrowed(message.body),
@@ -258,7 +258,7 @@ pub(crate) fn body<'a>(delivery: &Delivery<'a>, origins: Origins, readers: Heade
 
 /// Appends the part of a delivery's payload before its [`body`] of `body_len` bytes.
 #[inline]
-pub(crate) fn push_head(
+pub fn push_head(
     out: &mut Vec<u8>,
     delivery: &Delivery<'_>,
     body_len: usize,
@@ -345,7 +345,7 @@ fn added(annotations: Option<&[u8]>) -> Map<'_> {
 }
 
 /// Merges the annotations `before` with those a receiver adds now. `None` if they exceed the limit.
-pub(crate) fn annotated(before: Option<&[u8]>, more: Map<'_>) -> Option<Box<[u8]>> {
+pub fn annotated(before: Option<&[u8]>, more: Map<'_>) -> Option<Box<[u8]>> {
     // SECURITY AUTH-08: only the broker may report deaths.
     let more = without(more, is_of_deaths);
     let mut out = Vec::new();
@@ -478,7 +478,7 @@ fn owned_text(text: &[u8]) -> Option<String> {
 }
 
 /// Reads the number of a message in its group, which is text in protocols without types.
-fn sequence(value: &Value<'_>) -> Option<u32> {
+pub fn sequence(value: &Value<'_>) -> Option<u32> {
     match value {
         Value::Int(number) => sequence_of(*number),
         Value::Uint(number) => u32::try_from(*number).ok(),
@@ -493,7 +493,7 @@ fn sequence_of(number: i64) -> Option<u32> {
 }
 
 /// Converts an identifier of another protocol to a UUID, text or binary.
-fn message_id(bytes: &[u8]) -> MessageId<'_> {
+pub fn message_id(bytes: &[u8]) -> MessageId<'_> {
     match std::str::from_utf8(bytes) {
         Ok(text) => {
             text.strip_prefix(UUID_PREFIX).and_then(uuid).map_or(MessageId::String(text), MessageId::Uuid)
@@ -520,7 +520,7 @@ fn uuid(text: &str) -> Option<[u8; 16]> {
 
 /// Returns the address of a node in RabbitMQ 4's form. `None` for an empty name or one that is not
 /// UTF-8.
-pub(crate) fn node_address(exchange: &[u8], subject: &[u8]) -> Option<String> {
+pub fn node_address(exchange: &[u8], subject: &[u8]) -> Option<String> {
     let mut address = String::new();
     if *exchange == *DEFAULT_EXCHANGE {
         address.push_str("/queues/");
@@ -571,6 +571,3 @@ fn push_application(application: &mut MapBuf, key: &str, header: &Value<'_>) {
     };
     application.push(value::Value::String(key), field);
 }
-
-#[cfg(test)]
-mod tests;

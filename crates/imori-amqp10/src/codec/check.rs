@@ -195,6 +195,3 @@ fn elements(array: Begun, input: &mut Input<'_>, empties: &mut usize) -> Result<
 fn is_known(octet: u8) -> bool {
     type_name(octet) != "none"
 }
-
-#[cfg(test)]
-mod tests;

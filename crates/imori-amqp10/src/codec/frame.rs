@@ -156,6 +156,3 @@ pub fn push_frame(out: &mut Vec<u8>, kind: FrameKind, channel: u16, write: impl 
 pub fn push_heartbeat(out: &mut Vec<u8>) {
     push_frame(out, FrameKind::Amqp, 0, |_| {});
 }
-
-#[cfg(test)]
-mod tests;

@@ -70,26 +70,3 @@ fn plain(response: &[u8]) -> Option<Credentials> {
     let (_, user, password) = (parts.next()?, parts.next()?, parts.next()?);
     parts.next().is_none().then(|| Credentials::password(Some(user), Some(password)))
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_response_of_plain_has_a_user_and_a_password() {
-        for (response, expected) in [
-            (&b"\0guest\0pass"[..], Some(("guest", "pass"))),
-            (b"other\0guest\0pass", Some(("guest", "pass"))),
-            (b"\0\0", Some(("", ""))),
-            (b"", None),
-            (b"guest", None),
-            (b"\0guest", None),
-            (b"\0guest\0pass\0more", None),
-        ] {
-            let expected = expected.map(|(user, password)| {
-                Credentials::password(Some(user.as_bytes()), Some(password.as_bytes()))
-            });
-            assert!(plain(response) == expected, "{response:?}");
-        }
-    }
-}

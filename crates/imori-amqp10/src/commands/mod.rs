@@ -1,7 +1,7 @@
 //! The commands: each file performs one kind of performative.
 
 pub(crate) mod login;
-mod scram;
+pub(crate) mod scram;
 pub(crate) mod open;
 pub(crate) mod session;
 pub(crate) mod attach;

@@ -9,7 +9,7 @@ mod queues;
 mod exchanges;
 mod bindings;
 mod tokens;
-mod request;
+pub(crate) mod request;
 mod arguments;
 mod response;
 

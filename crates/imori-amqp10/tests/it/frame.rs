@@ -1,4 +1,9 @@
-use super::*;
+//! Frames and protocol headers, and what is neither.
+
+use imori_amqp10::codec::error::DecodeError;
+use imori_amqp10::codec::frame::{
+    Frame, FrameKind, ProtocolHeader, Step, decode, protocol_header, push_frame, push_heartbeat,
+};
 
 const MAX: usize = 512;
 

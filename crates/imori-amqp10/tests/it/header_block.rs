@@ -1,6 +1,10 @@
-use imori_core::message::Properties as CoreProperties;
+//! Headers and bodies as other protocols read them.
 
-use super::*;
+use std::borrow::Cow;
+
+use imori_amqp10::for_tests::{CONTENT, SECTIONS};
+use imori_amqp10::{SOLE_ORIGINS, reader_of_form};
+use imori_core::message::{MessageView, Properties, Property, Span, Value};
 
 /// Encodes a section that is a list or a map; `values` are encoded already.
 pub(crate) fn section(code: u8, octet: u8, count: u8, values: &[u8]) -> Vec<u8> {
@@ -103,8 +107,8 @@ fn an_address_for_replies_is_that_of_a_node() {
         text.extend_from_slice(&head);
         let start = text.len();
         text.extend_from_slice(address.as_bytes());
-        let mut properties = CoreProperties::new(SOLE_ORIGINS.origin(CONTENT));
-        properties.set(Property::ReplyTo, imori_core::message::Span::new(start, address.len()).unwrap());
+        let mut properties = Properties::new(SOLE_ORIGINS.origin(CONTENT));
+        properties.set(Property::ReplyTo, Span::new(start, address.len()).unwrap());
         let message = MessageView { properties: &properties, text: &text, body: b"" };
         let found = reader_of_form(CONTENT).reply_address(&message);
         let expected = expected.map(|(exchange, subject)| {
@@ -136,7 +140,7 @@ fn a_body_is_what_other_protocols_can_read() {
             "00010203-0405-0607-0809-0a0b0c0d0e0f",
         ),
     ];
-    let properties = CoreProperties::new(SOLE_ORIGINS.origin(SECTIONS));
+    let properties = Properties::new(SOLE_ORIGINS.origin(SECTIONS));
     for (body, expected) in rows {
         let message = MessageView { properties: &properties, text: b"", body };
         let shown = reader_of_form(SECTIONS).body(&message);

@@ -1,13 +1,28 @@
+//! Messages as they are read from clients and written to receivers.
+
+use std::borrow::Cow;
 use std::sync::Arc;
 
-use imori_core::delivery::About;
-use imori_core::message::{Address, AddressView, DeathReason, HeaderReader, OriginId};
+use imori_amqp10::codec::composite::Composite;
+use imori_amqp10::codec::composites::{self, Header};
+use imori_amqp10::codec::condition;
+use imori_amqp10::codec::map::MapBuf;
+use imori_amqp10::codec::restricted::MessageId;
+use imori_amqp10::codec::sections::{Section, Sections};
+use imori_amqp10::codec::value::{self, Symbol, Timestamp};
+use imori_amqp10::for_tests::{CONTENT, Node, SECTIONS};
+use imori_amqp10::limits::ADDED_ANNOTATIONS_BYTES_MAX;
+use imori_amqp10::message::{Incoming, annotated, body, message_id, node_address, push_head, read, sequence};
+use imori_amqp10::{SOLE_ORIGINS, header_reader};
+use imori_core::delivery::{About, Delivery};
+use imori_core::message::{
+    Address, AddressView, DeathReason, Deaths, HeaderReader, MessageView, OriginId, Properties, Property,
+    Span, Value,
+};
 use imori_core::name::Name;
 use imori_core::time::Time;
 
-use super::*;
-use crate::header_block::tests::section;
-use crate::header_block::{SOLE_ORIGINS, header_reader};
+use crate::header_block::section;
 
 /// Encodes the sections before a bare message, which are not forwarded as received.
 fn transport() -> Vec<u8> {
@@ -419,7 +434,7 @@ fn an_address_is_read_as_the_node_that_it_was_written_for() {
         let address = node_address(exchange, subject);
         assert_eq!(address.as_deref(), expected);
         if let Some(address) = address {
-            let node = crate::address::Node::parse(&address, false).unwrap();
+            let node = Node::parse(&address, false).unwrap();
             assert_eq!(node.address(), (exchange, subject));
         }
     }
