@@ -46,7 +46,7 @@ impl<'a> About<'a> {
 /// A message for one reader.
 #[derive(Debug, Clone, Copy)]
 pub struct Delivery<'a> {
-    /// The message.
+    /// The properties, headers and body that the encoder writes.
     pub message: MessageView<'a>,
     /// Its body, if that has a buffer of its own, so that a receiver in the process need not copy it.
     pub shared_body: Option<&'a Bytes>,
@@ -114,7 +114,7 @@ impl<'a> Delivery<'a> {
 /// The position of a message in a queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct QueuePosition {
-    /// The queue.
+    /// The queue that holds the message, for as long as the broker runs.
     pub queue: QueueId,
     /// The message's sequence number in it.
     pub sequence: u64,
@@ -123,7 +123,7 @@ pub struct QueuePosition {
 /// A message in a durable queue, identified by the record that put it there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RecordRef {
-    /// The queue.
+    /// The queue that holds the message, by the id that outlives the broker.
     pub queue: DurableQueueId,
     /// The message's record.
     pub lsn: Lsn,

@@ -49,7 +49,7 @@ pub struct ReaderId {
 /// A reader with its connection, to which deliveries are addressed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Reader {
-    /// The connection.
+    /// The connection that owns the reader.
     pub connection: ConnectionId,
     /// The reader within the connection.
     pub id: ReaderId,

@@ -77,9 +77,9 @@ pub const SCRAM_BYTES: usize = 32;
 /// The parameters with which a client derives keys from its password (RFC 5802, 2.2).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ScramParameters {
-    /// The salt.
+    /// The salt of the stored keys, chosen when the password was set.
     pub salt: Box<[u8]>,
-    /// The number of iterations.
+    /// How often the client hashes its password with the salt.
     pub iterations: u32,
 }
 

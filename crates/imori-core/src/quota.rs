@@ -9,7 +9,7 @@ use crate::name::Name;
 pub enum QuotaReached {
     /// The vhost has reached its limit of connections.
     VhostConnections {
-        /// The vhost.
+        /// The name of the full vhost.
         vhost: Name,
         /// The user who tried to enter.
         user: Name,
@@ -18,14 +18,14 @@ pub enum QuotaReached {
     },
     /// The user has reached the limit of connections.
     UserConnections {
-        /// The user.
+        /// The name of the user.
         user: Name,
         /// The limit.
         max: usize,
     },
     /// The user's connections together have reached the limit of sessions.
     Sessions {
-        /// The user.
+        /// The name of the user.
         user: Name,
         /// The limit.
         max: usize,
@@ -34,14 +34,14 @@ pub enum QuotaReached {
     Queues {
         /// The queue that was to be declared.
         queue: Name,
-        /// The vhost.
+        /// The name of the full vhost.
         vhost: Name,
         /// The limit.
         max: usize,
     },
     /// The messages of the vhost have reached the limit of bytes.
     Bytes {
-        /// The vhost.
+        /// The name of the full vhost.
         vhost: Name,
         /// The limit.
         max: u64,

@@ -204,7 +204,7 @@ pub struct Notice {
     pub text: String,
 }
 
-/// The kinds of notices.
+/// What became of the client that a notice is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NoticeKind {
     /// The client was refused something and told so in the same words, or cut.

@@ -32,7 +32,7 @@ pub(super) struct Setting {
     pub(super) get: fn(&QueueSettings) -> Option<Value<'static>>,
 }
 
-/// A policy key.
+/// A key that policies may set, and its effect.
 pub struct PolicyKey {
     /// The key, as RabbitMQ writes it.
     pub name: &'static str,

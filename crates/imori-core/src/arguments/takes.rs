@@ -17,7 +17,7 @@ pub enum Takes {
         /// The shortest time.
         min: i64,
     },
-    /// A whole number.
+    /// A whole number; one outside the range is refused.
     Whole {
         /// The lowest number.
         min: i64,
@@ -51,7 +51,7 @@ pub enum Taken<'a> {
     Anything,
 }
 
-/// The fault of a value.
+/// Why [`Takes::check`] refuses a value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ValueFault {
     /// The value, shortened, has another type.

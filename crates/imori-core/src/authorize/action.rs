@@ -94,9 +94,9 @@ pub enum Object<'a> {
     Exchange(&'a [u8]),
     /// A subject in an exchange.
     Subject {
-        /// The exchange.
+        /// Its name; empty for the default exchange.
         exchange: &'a [u8],
-        /// The subject.
+        /// The subject or routing key, as the client wrote it.
         subject: &'a [u8],
         /// Whether the exchange is a topic exchange. May be false unless
         /// [`Identity::is_limited_by_key`] is true.
@@ -106,7 +106,7 @@ pub enum Object<'a> {
     },
     /// A pattern in an exchange.
     Pattern {
-        /// The exchange.
+        /// Its name; empty for the default exchange.
         exchange: &'a [u8],
         /// The pattern, as the key of a binding.
         key: &'a BindingKey,
@@ -115,9 +115,9 @@ pub enum Object<'a> {
         /// As in [`Object::Subject`].
         is_topic: bool,
     },
-    /// A queue.
+    /// A queue, by its name; it need not exist.
     Queue(&'a [u8]),
-    /// An inbox.
+    /// An inbox of any connection: rights do not tell them apart.
     Inbox,
 }
 

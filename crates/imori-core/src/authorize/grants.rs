@@ -25,7 +25,7 @@ pub struct Grants {
 /// `{vhost}` and `{client_id}` are replaced by the client's names, matched literally.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TopicGrant {
-    /// The exchange.
+    /// The topic exchange whose routing keys are limited.
     pub exchange: Name,
     /// A regular expression for routing keys that the user may publish to.
     pub write: String,

@@ -18,7 +18,7 @@ pub struct Identity {
 /// A change of a user, which is sent to each of the user's live connections.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Renewal {
-    /// The user.
+    /// The name of the user whose rights changed.
     pub user: Name,
     /// The user's new identity; `None` closes the connection.
     pub identity: Option<Identity>,

@@ -49,15 +49,15 @@ pub enum Cause {
 /// An object to which rights apply.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Resource {
-    /// A queue.
+    /// A queue, by the name that the client gave.
     Queue(Name),
-    /// An exchange.
+    /// An exchange, by the name that the client gave.
     Exchange(Name),
     /// A routing key, subject or pattern of an exchange.
     Topic {
-        /// The exchange.
+        /// The exchange that the user may use, though not with this key.
         exchange: Name,
-        /// The key.
+        /// The routing key, subject or pattern that the client gave.
         key: Name,
     },
 }

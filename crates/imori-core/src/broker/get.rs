@@ -13,7 +13,7 @@ use crate::outbound::Outbound;
 use crate::queue::{Got, Peek};
 use crate::world::World;
 
-/// Options of a get.
+/// How a client takes a single message from a queue.
 pub struct GetOptions<'a> {
     /// The session that numbers the delivery.
     pub session: SessionId,

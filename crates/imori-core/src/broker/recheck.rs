@@ -12,7 +12,7 @@ use super::consume::cancel_all;
 /// A reader that was ended because its user may no longer have it.
 #[derive(Debug)]
 pub struct Revoked {
-    /// The reader.
+    /// Its number within the connection, by which the protocol knows it.
     pub reader: ReaderId,
     /// The session that numbered its deliveries.
     pub session: SessionId,

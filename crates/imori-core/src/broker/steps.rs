@@ -19,11 +19,11 @@ use crate::world::World;
 pub enum Step {
     /// Publish a message.
     Publish {
-        /// The address.
+        /// The exchange and the subject to publish to.
         address: Address,
         /// Further subjects of the exchange; each receiver gets the message once.
         copies: Vec<Name>,
-        /// The message.
+        /// The message, stored because it waits for the commit.
         message: Arc<Message>,
     },
     /// Settle deliveries.
@@ -32,7 +32,7 @@ pub enum Step {
         session: SessionId,
         /// The numbers of the deliveries.
         numbers: Numbers,
-        /// The outcome.
+        /// What becomes of the messages: the same for all of them.
         outcome: Outcome,
         /// Annotations to add to the messages.
         annotations: Option<Annotations>,

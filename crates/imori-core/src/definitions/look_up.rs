@@ -16,7 +16,7 @@ pub struct QueueInspection {
     pub ready: usize,
     /// The number of delayed messages.
     pub delayed: usize,
-    /// The number of its consumers.
+    /// The number of its consumers, those without credit included.
     pub consumers: usize,
 }
 

@@ -36,7 +36,7 @@ impl Entry {
         properties.expiration_ms.filter(|_| !is_dead_letter)
     }
 
-    /// The message.
+    /// The message, shared with the other queues that have it.
     pub fn message(&self) -> &Arc<Message> {
         &self.message
     }

@@ -22,7 +22,7 @@ pub struct JournalRead {
     pub lsns: Box<[Lsn]>,
 }
 
-/// A page in the journal.
+/// A page whose messages are read from their journal records, because no segment has it.
 #[derive(Debug, Clone)]
 pub(crate) struct JournalPage {
     pub(crate) read: JournalRead,

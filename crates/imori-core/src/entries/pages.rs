@@ -48,7 +48,7 @@ impl PageId {
 /// Where a page is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PagePlace {
-    /// The number of its segment.
+    /// The number of the segment, which names its file.
     pub segment: u32,
     /// Its index in the segment.
     pub index: u32,
@@ -57,9 +57,9 @@ pub struct PagePlace {
 /// The source from which to read a page.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PageSource {
-    /// A segment.
+    /// A segment, which has the page as a whole.
     Segment(PagePlace),
-    /// The journal.
+    /// The journal, which has the messages as single records.
     Journal(JournalRead),
 }
 

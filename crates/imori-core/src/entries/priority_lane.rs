@@ -32,7 +32,7 @@ pub(crate) struct PriorityLane {
 /// Consecutive messages.
 #[derive(Debug)]
 pub(crate) enum Part {
-    /// In memory.
+    /// Messages in memory, ready to be delivered.
     Memory(Run),
     /// Only on disk, or about to be written.
     Page(PagePart),

@@ -48,7 +48,7 @@ pub struct RepeatedHead {
 pub struct Repeated<R> {
     /// The total length of the frames.
     pub bytes: usize,
-    /// The number of frames.
+    /// How many frames these bytes were, each a message.
     pub frames: usize,
     /// The report of publishing, for all together or for each.
     pub report: R,

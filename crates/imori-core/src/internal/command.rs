@@ -32,9 +32,9 @@ pub struct Command {
 pub enum Verb {
     /// Publishes a message; the answer is its confirm.
     Publish {
-        /// The address.
+        /// The exchange and the subject to publish to.
         to: Address,
-        /// The message.
+        /// What is published.
         message: OutgoingMessage,
     },
     /// Publishes a request. The answer is the first reply, or a refusal.
@@ -46,7 +46,7 @@ pub enum Verb {
     },
     /// Stops waiting for the reply to the call with this number. Has no answer.
     Forget {
-        /// The number of the call.
+        /// The number of the [`Verb::Call`] command.
         call: u64,
     },
     /// Starts a live subscription, named by the command's number.
@@ -64,12 +64,12 @@ pub enum Verb {
     },
     /// Ends a subscription or a consumer.
     Cancel {
-        /// The number of the subscription.
+        /// The number of the command that started it.
         subscription: u64,
     },
     /// Takes the first message of a queue. The answer is the delivery, or [`Done::Empty`].
     Get {
-        /// The queue.
+        /// The queue to take from.
         queue: Name,
         /// Whether the client settles the message; otherwise it is accepted at once.
         settles: bool,
@@ -78,47 +78,47 @@ pub enum Verb {
     Settle {
         /// The numbers of the deliveries.
         numbers: Vec<u64>,
-        /// The outcome.
+        /// What becomes of the messages.
         outcome: Outcome,
     },
-    /// Declares a queue.
+    /// Creates a queue, or checks that it exists with the same settings.
     DeclareQueue(Box<DeclareQueue>),
     /// Deletes a queue with its messages.
     DeleteQueue {
-        /// The queue.
+        /// The queue to delete.
         queue: Name,
-        /// The conditions.
+        /// The conditions under which the queue is deleted.
         options: DeleteOptions,
     },
     /// Drops the ready messages of a queue.
     Purge {
-        /// The queue.
+        /// The queue to empty.
         queue: Name,
     },
-    /// Looks a queue up.
+    /// Asks how many messages and consumers a queue has. The answer is [`Done::Queue`].
     LookUpQueue {
-        /// The queue.
+        /// The queue asked about.
         queue: Name,
     },
-    /// Declares an exchange.
+    /// Creates an exchange, or checks that it exists with the same settings.
     DeclareExchange {
-        /// The name.
+        /// Its name, which must not be empty.
         exchange: Name,
         /// The routing algorithm.
         kind: ExchangeKind,
-        /// Its settings.
+        /// Whether it is durable, deletes itself or is internal, and its alternate exchange.
         settings: Settings,
     },
-    /// Deletes an exchange.
+    /// Deletes an exchange with its bindings.
     DeleteExchange {
-        /// The exchange.
+        /// The exchange to delete.
         exchange: Name,
         /// Delete it only if nothing is bound to it.
         if_unused: bool,
     },
-    /// Looks an exchange up.
+    /// Asks for the kind and settings of an exchange. The answer is [`Done::Exchange`].
     LookUpExchange {
-        /// The exchange.
+        /// The exchange asked about.
         exchange: Name,
     },
     /// Adds a binding.
@@ -127,7 +127,7 @@ pub enum Verb {
     Unbind(Box<Bind>),
     /// Reads ready messages of a queue without changing anything.
     Peek {
-        /// The queue.
+        /// The queue to look into.
         queue: Name,
         /// Messages to skip.
         skip: usize,
@@ -136,13 +136,13 @@ pub enum Verb {
     },
     /// Takes ready messages of a queue and settles them at once.
     Take {
-        /// The queue.
+        /// The queue to take from.
         queue: Name,
         /// The maximum number of messages.
         count: usize,
         /// The maximum size of their bodies together; the first message may exceed it.
         bytes_max: usize,
-        /// The outcome.
+        /// What becomes of the messages once they are taken.
         outcome: Outcome,
     },
     /// Moves ready messages that are in memory, up to the first that cannot be moved.
@@ -158,7 +158,7 @@ pub enum Verb {
     },
     /// Declares or deletes a stream, reads it or removes its messages.
     Stream {
-        /// The stream.
+        /// The name of the stream; for a declaration or a restore it may be new.
         stream: Name,
         /// The command.
         verb: StreamVerb,
@@ -176,16 +176,16 @@ pub enum Verb {
 pub enum StreamVerb {
     /// Declares the stream; one that exists must have the same settings.
     Declare {
-        /// The settings.
+        /// Settings of the queue whose kind is a stream, with those of streams among them.
         settings: Box<QueueSettings>,
         /// The subjects of `amq.topic` whose messages it stores.
         subjects: Vec<Name>,
     },
     /// Makes a consumer, or gives it these settings.
     PutConsumer {
-        /// The consumer.
+        /// The name of the consumer within the stream.
         consumer: Name,
-        /// The settings.
+        /// All settings; those of an existing consumer are replaced.
         settings: Box<ConsumerSettings>,
     },
     /// Deletes the stream with its messages and consumers.
@@ -194,13 +194,13 @@ pub enum StreamVerb {
     Purge(StreamPurge),
     /// Removes one message. The answer is the number of messages removed.
     DeleteMessage {
-        /// The sequence number.
+        /// The sequence number of the message.
         sequence: u64,
     },
     /// Declares the stream for the messages of an archive. The answer is [`Done::Existed`] if there is a queue
     /// of its name, which stays as it is.
     BeginRestore {
-        /// The settings.
+        /// The settings that the stream had when it was archived.
         settings: Box<QueueSettings>,
     },
     /// Puts messages of an archive into the stream. The answer is [`Done::Restored`].
@@ -209,7 +209,7 @@ pub enum StreamVerb {
     EndRestore {
         /// The number of the next message.
         next: u64,
-        /// The consumers.
+        /// The consumers that the stream had, each with its place.
         consumers: Vec<ConsumerState>,
         /// The subjects of `amq.topic` whose messages it stores.
         subjects: Vec<Name>,
@@ -228,7 +228,7 @@ pub enum StreamVerb {
 /// Options of a live subscription.
 #[derive(Debug)]
 pub struct Subscribe {
-    /// The exchange.
+    /// The exchange to which messages are published.
     pub exchange: Name,
     /// The pattern or routing key.
     pub key: BindingKey,
@@ -241,7 +241,7 @@ pub struct Subscribe {
 /// Options of a consumer.
 #[derive(Debug)]
 pub struct Consume {
-    /// The queue.
+    /// The queue to read.
     pub queue: Name,
     /// The maximum number of deliveries that are unsettled or, if the consumer does not settle, not yet taken by its
     /// receiver.
@@ -269,25 +269,25 @@ pub struct DeclareQueue {
     pub is_exclusive: bool,
 }
 
-/// A binding.
+/// A binding to be added or removed; all parts together identify it.
 #[derive(Debug)]
 pub struct Bind {
     /// The exchange that routes messages to the target.
     pub source: Name,
     /// The pattern or routing key.
     pub key: BindingKey,
-    /// The arguments.
+    /// Conditions on headers, for an exchange that routes by them; others are kept and compared.
     pub arguments: Arguments,
-    /// The target.
+    /// What gets the messages that match.
     pub target: BindTarget,
 }
 
-/// The target of a binding.
+/// What a binding leads to, by its name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum BindTarget {
-    /// A queue.
+    /// A queue, which stores the messages.
     Queue(Name),
-    /// An exchange.
+    /// An exchange, which routes the messages on.
     Exchange(Name),
 }
 
@@ -324,7 +324,7 @@ pub enum Done {
         is_new: bool,
         /// Number of ready messages.
         ready: usize,
-        /// Number of consumers.
+        /// Number of consumers, whoever they belong to.
         consumers: usize,
     },
     /// This many messages were dropped.

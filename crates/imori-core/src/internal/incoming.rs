@@ -30,7 +30,7 @@ pub struct IncomingMessage {
     pub deaths: Option<Arc<Deaths>>,
     /// The properties that are not text: persistence, priority, expiration, delay and timestamp.
     pub properties: Properties,
-    /// The body.
+    /// The body, shared with the publisher or the queue where it has a buffer of its own.
     pub body: Bytes,
     text: Box<[u8]>,
     readers: HeaderReaders,
@@ -41,11 +41,11 @@ pub struct IncomingMessage {
 pub enum Receiver {
     /// The subscription or consumer with this number.
     Subscription(u64),
-    /// The call with this number.
+    /// The call that the command with this number made; the message is its reply.
     Call(u64),
-    /// The get with this number.
+    /// A get, which receives one message.
     Get {
-        /// The number of the command.
+        /// The number of the [`Verb::Get`](super::Verb::Get) command.
         command: u64,
         /// The number of ready messages that are left.
         left: u64,
@@ -55,20 +55,20 @@ pub enum Receiver {
 /// An item sent to an internal client.
 #[derive(Debug)]
 pub enum Incoming {
-    /// A message.
+    /// A message for a subscription, a consumer, a call or a get.
     Message(Box<IncomingMessage>),
     /// The answer to a command.
     Answer {
-        /// The number of the command.
+        /// The number that the client gave the command.
         command: u64,
         /// The result.
         outcome: Result<Done, CommandError>,
     },
     /// The broker ended a subscription.
     Ended {
-        /// The number of the subscription.
+        /// The number of the command that started it.
         subscription: u64,
-        /// The reason.
+        /// Why the broker ended it.
         reason: SubscriptionEnd,
     },
     /// The broker ended the client.

@@ -17,7 +17,7 @@ pub enum MoveTarget {
     Address {
         /// The exchange; empty for the default one.
         exchange: Name,
-        /// The routing key.
+        /// The routing key that all messages get.
         routing_key: Option<Name>,
     },
     /// Each dead letter to the queue where it last died.

@@ -77,7 +77,7 @@ impl OutgoingMessage {
         self
     }
 
-    /// The body.
+    /// The body as it is published.
     #[must_use]
     pub fn body(&self) -> &Bytes {
         &self.body

@@ -43,7 +43,7 @@ fn behind_key(key: &[u8]) -> Option<(&[u8], &[u8])> {
 pub struct Address {
     /// The exchange; empty for the default exchange.
     pub exchange: Name,
-    /// The subject.
+    /// The subject or routing key; on the default exchange, the name of a queue.
     pub subject: Name,
 }
 
@@ -85,7 +85,7 @@ impl<'a> AddressView<'a> {
         self.exchange.as_bytes()
     }
 
-    /// The subject.
+    /// The subject or routing key; on the default exchange, the name of a queue.
     #[inline]
     pub fn subject(&self) -> &'a [u8] {
         self.subject

@@ -83,9 +83,9 @@ impl DeathReason {
 /// The deaths of a message in one queue for one reason.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Death {
-    /// The queue.
+    /// The queue in which the message died.
     pub queue: Name,
-    /// The reason.
+    /// Why it died there; other reasons in the same queue are counted apart.
     pub reason: DeathReason,
     /// Number of deaths.
     pub count: u64,

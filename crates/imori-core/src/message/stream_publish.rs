@@ -45,7 +45,7 @@ pub struct BatchPublish<'a> {
     pub end: Option<BatchEnd>,
 }
 
-/// The end of a batch.
+/// Where a batch ends, so that it is stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BatchEnd {
     /// This message is the last one.

@@ -13,7 +13,7 @@ pub struct MessageView<'a> {
     pub properties: &'a Properties,
     /// The header block, in the origin's own form.
     pub text: &'a [u8],
-    /// The body.
+    /// The body, which the broker never reads.
     pub body: &'a [u8],
 }
 

@@ -29,7 +29,7 @@ pub enum CutReason {
     },
     /// A queue that the client reads was deleted.
     QueueDeleted {
-        /// The queue.
+        /// The name that the queue had.
         queue: Name,
     },
     /// An operator closed the connection.
@@ -39,12 +39,12 @@ pub enum CutReason {
     },
     /// The user was deleted, or lost the right to enter the vhost.
     Revoked {
-        /// The user.
+        /// The name of the user of the connection.
         user: Name,
     },
     /// The access token of the login has expired.
     TokenExpired {
-        /// The user.
+        /// The name of the user whom the token was for.
         user: Name,
     },
     /// The broker is shutting down.

@@ -18,7 +18,7 @@ const ADDRESS_BYTES: usize = 2 + 4 + 4 + 2 + 16;
 /// Characters of the text after the prefix.
 const ADDRESS_CHARS: usize = (ADDRESS_BYTES * 8).div_ceil(6);
 
-/// The address of an inbox.
+/// Where an inbox is, with the secret that keeps others from guessing it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct InboxAddress {
     /// The owning connection.

@@ -184,7 +184,7 @@ impl Outbound {
         self.ended.as_ref()
     }
 
-    /// Number of readers.
+    /// Number of consumers and subscriptions, in all sessions.
     pub fn readers_len(&self) -> usize {
         self.readers.len()
     }

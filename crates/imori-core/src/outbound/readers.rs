@@ -23,7 +23,7 @@ pub enum Source {
 /// The exchange, key and group of a live subscription, which are needed to unbind it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Subscription {
-    /// The exchange.
+    /// The exchange whose messages it gets.
     pub exchange: Name,
     /// The pattern, in the wildcard syntax that its client used.
     pub key: crate::route::BindingKey,

@@ -82,7 +82,7 @@ pub(super) struct Session {
     pub(super) readers: Vec<u32>,
     /// The last round in which a reader of this session was seen.
     pub(super) seen_in: u64,
-    /// Number of inboxes.
+    /// Number of inboxes that the session has opened, which are limited for each connection.
     pub(super) inboxes: u16,
     pub(super) answers: Answers,
     /// The window of frames that the peer takes, if frames are counted.

@@ -25,7 +25,7 @@ pub struct Settled {
 /// The only delivery that a client settled.
 #[derive(Debug)]
 pub(crate) struct SettledOnly {
-    /// The delivery.
+    /// What was settled: the message, by its place in its queue, and the consumer.
     pub(crate) delivery: Unsettled,
     /// Its consumer, if it can take more now.
     pub(crate) wake: Option<Wake>,

@@ -22,7 +22,7 @@ pub(crate) enum Found {
     Page(FoundPage),
     /// In memory.
     Entry(Entry),
-    /// In the journal.
+    /// Messages that only the journal has, each in a record of its own.
     InJournal(InJournal),
 }
 

@@ -335,7 +335,7 @@ impl Queue {
         all
     }
 
-    /// Number of pages.
+    /// Number of pages on disk or about to be written, with messages that the queue still has.
     pub fn pages_len(&self) -> usize {
         self.pages.len()
     }

@@ -8,9 +8,9 @@ use super::settings::PolicySettings;
 /// The policy and the operator policy in effect for an object, if any.
 #[derive(Debug, Default, Clone)]
 pub struct Matched {
-    /// The policy.
+    /// The policy of users that matches with the highest priority.
     pub policy: Option<Arc<Policy>>,
-    /// The operator policy.
+    /// The operator policy that matches with the highest priority; it only lowers limits.
     pub operator: Option<Arc<Policy>>,
 }
 
@@ -22,9 +22,9 @@ pub enum Source {
     Default,
     /// An argument of the declaration.
     Argument,
-    /// The policy.
+    /// The policy of users that matches.
     Policy,
-    /// The operator policy.
+    /// The operator policy that matches.
     OperatorPolicy,
 }
 

@@ -56,7 +56,7 @@ pub enum AppliesTo {
     Queues,
     /// Queues of one kind.
     QueuesOf(QueueKind),
-    /// Exchanges.
+    /// Exchanges of every kind.
     Exchanges,
 }
 

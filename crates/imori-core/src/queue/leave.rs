@@ -102,7 +102,7 @@ impl Effects {
         self.rare.as_mut().map(|rare| std::mem::take(&mut rare.pending_dead_letters)).unwrap_or_default()
     }
 
-    /// Counts a death.
+    /// Counts a message that died for this reason, for the metrics.
     pub(crate) fn count_death(&mut self, reason: DeathReason) {
         if let Some(died) = self.rare_mut().died.get_mut(reason as usize) {
             *died += 1;
@@ -127,7 +127,7 @@ pub struct DeadLetter {
     pub record_ref: Option<RecordRef>,
     /// Its sequence number in its old queue.
     pub sequence: u64,
-    /// The message.
+    /// The message itself, unchanged; what happened to it is in `deaths`.
     pub message: Arc<Message>,
     /// The exchange it goes to.
     pub exchange: Name,

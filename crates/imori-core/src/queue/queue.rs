@@ -284,7 +284,7 @@ impl Queue {
         self.pending_dead_letters.as_ref().map_or(0, |pending| pending.len())
     }
 
-    /// Number of consumers.
+    /// Number of consumers, those of a stream included.
     pub fn consumers_len(&self) -> usize {
         self.consumers.len() + self.stream.as_ref().map_or(0, |stream| stream.consumers.len())
     }

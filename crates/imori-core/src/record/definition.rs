@@ -22,34 +22,34 @@ const VERSION: u8 = 3;
 pub enum Definition {
     /// A durable queue is declared; the number of this record becomes its id.
     Queue {
-        /// The vhost.
+        /// The vhost that the queue is in.
         vhost: VhostId,
-        /// The name.
+        /// The name, unique in its vhost.
         name: Name,
         /// The settings of its declaration.
         settings: QueueSettings,
     },
     /// A durable queue gets other settings, and keeps its id.
     QueueChanged {
-        /// The queue.
+        /// The id that the declaration gave the queue.
         queue: DurableQueueId,
-        /// The vhost.
+        /// The vhost that the queue is in.
         vhost: VhostId,
-        /// The name.
+        /// The name, which stays as it was.
         name: Name,
         /// The new settings.
         settings: QueueSettings,
     },
     /// A durable queue is deleted, with its bindings.
     QueueGone {
-        /// The queue.
+        /// The id that the declaration gave the queue.
         queue: DurableQueueId,
     },
     /// A durable exchange is declared.
     Exchange {
-        /// The vhost.
+        /// The vhost that the exchange is in.
         vhost: VhostId,
-        /// The name.
+        /// The name, unique in its vhost.
         name: Name,
         /// The kind, which decides how it routes.
         kind: ExchangeKind,
@@ -58,9 +58,9 @@ pub enum Definition {
     },
     /// A durable exchange is deleted, with the bindings from it and to it.
     ExchangeGone {
-        /// The vhost.
+        /// The vhost that the exchange is in.
         vhost: VhostId,
-        /// The name.
+        /// The name by which it was declared.
         name: Name,
     },
     /// A durable queue or exchange is bound to a durable exchange.
@@ -76,11 +76,11 @@ pub struct BindingDefinition {
     pub vhost: VhostId,
     /// The exchange that routes by the binding.
     pub exchange: Name,
-    /// Its key.
+    /// The routing key or pattern, in the syntax of its client.
     pub key: BindingKey,
-    /// Its arguments.
+    /// Conditions on headers; with the key they tell bindings apart.
     pub arguments: Arguments,
-    /// The target.
+    /// What gets the messages that match.
     pub target: BindingTarget,
 }
 

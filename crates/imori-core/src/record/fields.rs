@@ -15,7 +15,7 @@ pub enum RecordError {
     Flags {
         /// The kind of record.
         record: &'static str,
-        /// Its version.
+        /// The version of that kind which the record names.
         version: u8,
         /// The unknown flags.
         flags: u64,

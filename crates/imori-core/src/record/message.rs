@@ -44,7 +44,7 @@ pub struct MessageRecord<'a> {
     pub properties: Properties,
     /// The header block, in the origin's own form.
     pub text: &'a [u8],
-    /// The body.
+    /// The body, borrowed from the payload of the record.
     pub body: &'a [u8],
     /// The address that the message was published to.
     pub address: Address,

@@ -119,7 +119,7 @@ pub(crate) fn decode_delayed_entry(lsn: Lsn, payload: &[u8]) -> Result<FoundDela
 /// The facts of a stream's message in a page, which its index has.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct StreamEntry {
-    /// The sequence number.
+    /// The number of the message in its stream.
     pub(crate) sequence: u64,
     pub(crate) subject: Box<[u8]>,
     /// Bytes as the limits of the stream count them.

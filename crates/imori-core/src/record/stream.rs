@@ -37,10 +37,10 @@ pub enum StreamRecord {
     Acked(DurableQueueId, Name, Vec<(u64, u64)>),
 }
 
-/// The state of a consumer.
+/// What a restart needs of a consumer: configuration, place, and unacknowledged deliveries.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConsumerState {
-    /// The name.
+    /// Its name within the stream.
     pub name: Name,
     /// When it was made.
     pub created: Time,

@@ -32,7 +32,7 @@ impl BindingKey {
 pub struct Binding<'a> {
     /// The key; a topic exchange shows it in the syntax of AMQP.
     pub key: &'a [u8],
-    /// Its arguments.
+    /// Conditions on headers, and arguments that are kept and compared only.
     pub arguments: &'a Arguments,
     /// The target that receives the messages.
     pub target: &'a Target,

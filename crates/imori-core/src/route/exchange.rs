@@ -86,7 +86,7 @@ pub struct Exchange {
 /// An auto-delete exchange that was deleted with its last binding.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AutoDeleted {
-    /// Its name.
+    /// The name that the exchange had.
     pub name: Name,
     /// Whether the exchange was durable.
     pub is_durable: bool,
@@ -123,7 +123,7 @@ impl Exchange {
         &self.name
     }
 
-    /// The kind.
+    /// The kind, which decides how it routes.
     pub fn kind(&self) -> ExchangeKind {
         self.kind
     }

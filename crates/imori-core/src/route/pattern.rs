@@ -64,7 +64,7 @@ pub enum PatternError {
     },
     /// The pattern has more tokens than a subject may have.
     TooManyTokens {
-        /// The number of tokens.
+        /// How many tokens it has.
         tokens: usize,
     },
     /// NATS: two dots in a row, or a dot at either end.
@@ -77,7 +77,7 @@ pub enum PatternError {
     WildcardInLevel(Name),
     /// Too many words between the first and the last `#`.
     TooManyFloating {
-        /// The pattern.
+        /// The pattern as its client wrote it.
         pattern: Name,
         /// The number of words.
         steps: usize,

@@ -45,7 +45,7 @@ pub struct Router {
 /// The result of [`Router::way`].
 #[derive(Debug, Clone, Copy)]
 pub struct Way<'r> {
-    /// The route.
+    /// The receivers, shared with the memory of routes.
     pub route: &'r Arc<Route>,
     /// Whether [`Route::address`] is the requested address. Otherwise it may differ in the last
     /// token of the subject.

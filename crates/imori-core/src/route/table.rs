@@ -58,7 +58,7 @@ pub enum RouteError {
     Differs {
         /// Its name.
         exchange: Name,
-        /// Its kind.
+        /// The kind that it was declared with.
         kind: ExchangeKind,
         /// The settings it was declared with.
         settings: Settings,
@@ -81,7 +81,7 @@ pub enum RouteError {
 /// The limits of each vhost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TableLimits {
-    /// Queues.
+    /// Queues and streams together.
     pub queues_max: usize,
     /// Bindings to queues and exchanges.
     pub bindings_max: usize,
@@ -141,7 +141,7 @@ impl Table {
         numbered.filter_map(|(id, vhost)| vhost.as_ref().map(|vhost| (id, vhost.name())))
     }
 
-    /// The vhost of this name.
+    /// Finds a vhost by its name; `None` if there is none.
     pub fn vhost_named(&self, name: &[u8]) -> Option<VhostId> {
         self.vhosts().find(|(_, known)| known.as_bytes() == name).map(|(id, _)| id)
     }

@@ -13,7 +13,7 @@ const PRIORITY: u8 = 4;
 /// A message as a selector sees it.
 #[derive(Clone, Copy)]
 pub struct MessageFields<'m> {
-    /// The message.
+    /// The message whose properties and headers are the fields.
     pub message: MessageView<'m>,
     /// The reader of its header block.
     pub headers: &'m dyn HeaderReader,

@@ -4,7 +4,7 @@
 use std::cmp::Ordering;
 use std::str;
 
-/// A number.
+/// A number of a header, of the selector or computed from these.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Number {
     /// An exact number.

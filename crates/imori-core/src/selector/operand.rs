@@ -14,7 +14,7 @@ pub enum Operand<'a> {
     Null,
     /// True or false.
     Bool(bool),
-    /// A number.
+    /// A number, whole or not.
     Number(Number),
     /// A text that is never converted.
     Text(Cow<'a, [u8]>),

@@ -9,16 +9,16 @@ use crate::time::Time;
 /// A message that is put back into a stream with the number and the time that it had.
 #[derive(Debug, Clone)]
 pub struct ArchivedMessage {
-    /// The sequence number.
+    /// The number that it had in the stream, higher than that of the message before.
     pub sequence: u64,
     /// When the stream stored it.
     pub time: Time,
-    /// The subject.
+    /// The subject under which it was stored.
     pub subject: Name,
-    /// The properties.
+    /// The properties, whose origin names the form of `text`.
     pub properties: Properties,
     /// The header text, in the form that the properties name.
     pub text: Box<[u8]>,
-    /// The body.
+    /// The body as it was stored.
     pub body: Bytes,
 }

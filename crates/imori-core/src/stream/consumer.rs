@@ -35,7 +35,7 @@ pub struct Position {
 pub(crate) struct Pending {
     /// The number of its latest delivery.
     pub(crate) number: u64,
-    /// Number of its deliveries.
+    /// How often the message was delivered, the latest time included.
     pub(crate) deliveries: u64,
     /// When it is delivered again.
     pub(crate) due: Time,

@@ -6,12 +6,12 @@ use crate::name::Name;
 use crate::time::Time;
 
 impl StreamConsumer {
-    /// The name.
+    /// The name within the stream; durable consumers are found by it.
     pub fn name(&self) -> &Name {
         &self.name
     }
 
-    /// The settings.
+    /// The settings in force, as the last request left them.
     pub fn settings(&self) -> &ConsumerSettings {
         &self.settings
     }

@@ -16,9 +16,9 @@ use crate::time::Time;
 /// The facts of a delivery that its acknowledgement repeats.
 #[derive(Debug, Clone, Copy)]
 pub struct ConsumerDelivery<'a> {
-    /// The stream.
+    /// The name of the stream that has the message.
     pub stream: &'a Name,
-    /// The consumer.
+    /// The name of the consumer that delivers it.
     pub consumer: &'a Name,
     /// How often the message was delivered, this time included.
     pub deliveries: u64,
@@ -46,7 +46,7 @@ pub enum StreamMessage<'a> {
     },
     /// A message that was asked for by number or subject.
     Direct {
-        /// The stream.
+        /// The name of the stream that has the message.
         stream: &'a Name,
         /// The message.
         entry: &'a Entry,
@@ -91,7 +91,7 @@ pub enum StreamMessage<'a> {
     FlowControl(FlowRequest<'a>),
     /// A stored message is published again.
     Republished {
-        /// The stream.
+        /// The name of the stream that has the message.
         stream: &'a Name,
         /// The message.
         entry: &'a Entry,
@@ -102,7 +102,7 @@ pub enum StreamMessage<'a> {
     },
     /// The stream has a published message at its level of safety.
     Published {
-        /// The stream.
+        /// The name of the stream that stored it.
         stream: &'a Name,
         /// The sequence number of the message.
         sequence: u64,
@@ -117,7 +117,7 @@ pub enum StreamMessage<'a> {
     Staged,
     /// The stream refused a published message.
     Refused {
-        /// The stream.
+        /// The name of the stream that refused it.
         stream: &'a Name,
         /// Why.
         refusal: &'a StreamRefusal,
@@ -129,9 +129,9 @@ pub enum StreamMessage<'a> {
 /// A request of flow control, which its answer repeats.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FlowRequest<'a> {
-    /// The stream.
+    /// The name of the stream that delivers.
     pub stream: &'a Name,
-    /// The consumer.
+    /// The name of the consumer whose reader is asked.
     pub consumer: &'a Name,
     /// The number of the request.
     pub number: u64,
@@ -140,9 +140,9 @@ pub struct FlowRequest<'a> {
 /// What happened to a consumer or one of its messages.
 #[derive(Debug, Clone, Copy)]
 pub struct Advisory<'a> {
-    /// The stream.
+    /// The name of the stream of the consumer.
     pub stream: &'a Name,
-    /// The consumer.
+    /// The name of the consumer that it is about.
     pub consumer: &'a Name,
     /// What happened.
     pub what: Happening<'a>,
@@ -161,21 +161,21 @@ pub enum Happening<'a> {
     DeliveriesExceeded {
         /// The sequence number of the message.
         sequence: u64,
-        /// Number of its deliveries.
+        /// How often the message was delivered, which is as often as it may be.
         deliveries: u64,
     },
     /// The reader gave a message back.
     Returned {
         /// The number of the delivery and of the message.
         place: Position,
-        /// Number of its deliveries.
+        /// How often the message was delivered, this time included.
         deliveries: u64,
     },
     /// The reader rejected a message.
     Rejected {
         /// The number of the delivery and of the message.
         place: Position,
-        /// Number of its deliveries.
+        /// How often the message was delivered, this time included.
         deliveries: u64,
         /// The reader's words.
         reason: &'a [u8],
@@ -184,14 +184,14 @@ pub enum Happening<'a> {
     Acknowledged {
         /// The number of the delivery and of the message.
         place: Position,
-        /// Number of its deliveries.
+        /// How often the message was delivered, this time included.
         deliveries: u64,
         /// Time since the delivery.
         delay: Duration,
     },
     /// A client got the pin.
     Pinned {
-        /// The pin.
+        /// The id of the pin, which the requests of the client repeat.
         pin: &'a Name,
         /// The configuration of the consumer.
         configuration: &'a [u8],
@@ -242,7 +242,7 @@ pub enum StreamRefusal {
     IncrementDenied,
     /// The stream has counters only.
     IncrementMissing,
-    /// An increment has a body.
+    /// A message that increments a counter has a body, which the value would replace.
     IncrementBody,
     /// An increment is no number, or expects something.
     IncrementInvalid,
@@ -305,7 +305,7 @@ pub trait StreamForms: Sync + fmt::Debug {
     /// came through another exchange may have one that the protocol cannot express.
     fn subject(&self, stream: &Name, subject: &[u8]) -> Option<Vec<u8>>;
 
-    /// The subject of an advisory.
+    /// The subject to which an advisory is published.
     fn advisory_subject(&self, advisory: &Advisory<'_>) -> Vec<u8>;
 
     /// Writes an advisory. `id` is unpredictable.

@@ -167,7 +167,7 @@ impl Stream {
         }
     }
 
-    /// The settings.
+    /// The settings of its declaration, with the limits and subjects.
     pub fn settings(&self) -> &StreamSettings {
         &self.settings
     }

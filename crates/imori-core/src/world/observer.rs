@@ -9,7 +9,7 @@ use crate::time::Time;
 /// Published messages, as an observer sees them.
 #[derive(Debug)]
 pub struct Sent<'a> {
-    /// The vhost.
+    /// The vhost of their publisher.
     pub vhost: VhostId,
     /// The exchange they were published to.
     pub exchange: &'a [u8],
@@ -17,7 +17,7 @@ pub struct Sent<'a> {
     pub subject: &'a [u8],
     /// The first message; the others differ only in their bodies.
     pub first: MessageView<'a>,
-    /// The number of messages.
+    /// How many messages they are; at least one.
     pub messages: usize,
 }
 

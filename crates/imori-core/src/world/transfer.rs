@@ -11,13 +11,13 @@ pub struct StreamTransfer {
     pub vhost: VhostId,
     /// The client's user and rights.
     pub identity: Identity,
-    /// The stream.
+    /// The name of the stream to send, or to restore.
     pub stream: Name,
     /// The subject of the answer.
     pub reply: Option<Name>,
     /// The answer if the transfer begins.
     pub answer: Vec<u8>,
-    /// The direction.
+    /// Whether the stream is sent or restored.
     pub direction: TransferDirection,
 }
 
@@ -28,7 +28,7 @@ pub enum TransferDirection {
     Out {
         /// The subject of the pieces.
         deliver_subject: Name,
-        /// Bytes of a piece.
+        /// The most bytes of one piece.
         piece_bytes: usize,
         /// Pieces that may be sent without an answer.
         pieces_max: usize,
