@@ -56,10 +56,9 @@ fn pushing(bytes_a_second_max: Option<u64>) -> ConsumerSettings {
 
 fn consumer(settings: ConsumerSettings) -> StreamConsumer {
     let pace = Pace::of(&settings, 3, Some(50));
-    StreamConsumer {
-        pace,
-        ..StreamConsumer::new(Name::from("c"), settings, (1, VecDeque::new()), 3, Time(0))
-    }
+    let mut consumer = StreamConsumer::new(Name::from("c"), settings, (1, VecDeque::new()), 3, Time(0));
+    consumer.pace = pace;
+    consumer
 }
 
 /// Tells a step in words.
@@ -127,7 +126,8 @@ fn the_state_of_a_consumer_decides_its_next_step() {
     check(pulling(limited), "d d n1", "give up 1");
     let late = ConsumerSettings { start: Start::Time(Time(1_500_000)), ..ConsumerSettings::plain() };
     check(pulling(late), "", "skip 1, From(1)");
-    let chosen = StreamConsumer { first_ones: VecDeque::from([3]), next: 4, ..plain() };
+    let mut chosen = plain();
+    (chosen.first_ones, chosen.next) = (VecDeque::from([3]), 4);
     check(chosen, "", "offer 3, Initial(3)");
 }
 
