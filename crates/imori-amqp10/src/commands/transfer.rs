@@ -489,7 +489,7 @@ fn with_publication<W: World, R>(
         Some(body) => Publication::with_shared_body(properties, text, body),
         None => Publication::new(properties, text, body),
     };
-    f(node, &publication.by(client.own_name.as_bytes()))
+    f(node, &publication.by(&client.own_name))
 }
 
 /// Converts absolute times to times from now.

@@ -21,7 +21,7 @@ pub use properties::{OriginId, Origins, Properties, Property, Span};
 pub use publication::Publication;
 pub use stored::{BODY_SHARED_MIN, Message};
 pub use stream_publish::{
-    BatchEnd, BatchPublish, MessageRole, Receipt, Rollup, SchedulePublish, StreamPublish,
+    BatchEnd, BatchPublish, MessageRole, Receipt, Rollup, SchedulePublish, StreamAsks, StreamPublish,
 };
 pub use value::Value;
 pub use view::{AddressParts, FILTER_VALUE, HeaderReader, HeaderReaders, MessageView, NoHeaders, OFFSET};

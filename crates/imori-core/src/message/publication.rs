@@ -7,10 +7,11 @@ use bytes::Bytes;
 
 use super::properties::Properties;
 use super::stored::Message;
-use super::stream_publish::StreamPublish;
+use super::stream_publish::{StreamAsks, StreamPublish};
 use super::view::MessageView;
 use crate::id::ConnectionId;
 use crate::memory::Gauge;
+use crate::name::Name;
 
 /// A message as its publisher hands it over.
 ///
@@ -21,9 +22,8 @@ pub struct Publication<'a> {
     view: MessageView<'a>,
     shared_body: Option<&'a Bytes>,
     not_to: Option<ConnectionId>,
-    publisher: Option<&'a [u8]>,
-    asks: Option<&'a StreamPublish<'a>>,
-    answer_to: Option<&'a [u8]>,
+    publisher: Option<&'a Name>,
+    asks: Option<&'a StreamAsks<'a>>,
     stored: OnceCell<Arc<Message>>,
 }
 
@@ -37,7 +37,6 @@ impl<'a> Publication<'a> {
             not_to: None,
             publisher: None,
             asks: None,
-            answer_to: None,
             stored: OnceCell::new(),
         }
     }
@@ -55,7 +54,6 @@ impl<'a> Publication<'a> {
             not_to: None,
             publisher: None,
             asks: None,
-            answer_to: None,
             stored: OnceCell::from(Arc::clone(message)),
         }
     }
@@ -66,33 +64,27 @@ impl<'a> Publication<'a> {
     }
 
     /// Names the publisher, for queues that drop the messages of their own reader.
-    pub fn by(self, publisher: &'a [u8]) -> Publication<'a> {
+    pub fn by(self, publisher: &'a Name) -> Publication<'a> {
         Publication { publisher: Some(publisher), ..self }
     }
 
     /// Asks something of the streams that get the message.
-    pub fn asking(self, asks: &'a StreamPublish<'a>) -> Publication<'a> {
+    pub fn asking(self, asks: &'a StreamAsks<'a>) -> Publication<'a> {
         Publication { asks: Some(asks), ..self }
-    }
-
-    /// Has the streams that get the message answer to this subject, once it is at their level of safety.
-    #[must_use]
-    pub fn answered_to(self, subject: Option<&'a [u8]>) -> Publication<'a> {
-        Publication { answer_to: subject, ..self }
     }
 
     /// The subject to which streams answer.
     pub(crate) fn answer_to(&self) -> Option<&'a [u8]> {
-        self.answer_to
+        self.asks?.answer_to
     }
 
-    /// What the publisher asks of the streams that get the message.
-    pub(crate) fn asks(&self) -> Option<&StreamPublish<'a>> {
-        self.asks
+    /// What the headers ask of the streams that get the message.
+    pub(crate) fn asks(&self) -> Option<&'a StreamPublish<'a>> {
+        self.asks?.headers
     }
 
     /// The publisher's name, if its protocol gives one.
-    pub(crate) fn publisher(&self) -> Option<&[u8]> {
+    pub(crate) fn publisher(&self) -> Option<&Name> {
         self.publisher
     }
 

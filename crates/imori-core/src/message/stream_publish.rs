@@ -68,7 +68,24 @@ pub enum Receipt<'a> {
     Batch(&'a [u8], u64),
 }
 
-/// What a publisher asks of a stream. The default asks for nothing.
+/// What a publisher asks of the streams that get its message. The default asks for nothing.
+///
+/// Most publishes ask for an answer at most, so what few ask for is behind a reference.
+#[derive(Debug, Default, Clone, Copy)]
+pub struct StreamAsks<'a> {
+    /// The subject to which a stream answers once it has the message at its level of safety.
+    pub answer_to: Option<&'a [u8]>,
+    /// What the headers ask; `None` if no header is for streams.
+    pub headers: Option<&'a StreamPublish<'a>>,
+}
+
+impl<'a> From<&'a StreamPublish<'a>> for StreamAsks<'a> {
+    fn from(headers: &'a StreamPublish<'a>) -> StreamAsks<'a> {
+        StreamAsks { answer_to: None, headers: Some(headers) }
+    }
+}
+
+/// What the headers of a message ask of a stream. The default asks for nothing.
 #[derive(Debug, Default, Clone, Copy)]
 pub struct StreamPublish<'a> {
     /// The name of the stream.

@@ -7,8 +7,8 @@ use super::own::{append_alone, append_recorded};
 use super::record::group_bytes;
 use crate::confirm::{Confirm, Level, Lsn};
 use crate::message::{
-    Address, AddressView, BatchPublish, MessageView, Property, Publication, Receipt, Rollup, StreamPublish,
-    TOPIC_EXCHANGE,
+    Address, AddressView, BatchPublish, MessageView, Property, Publication, Receipt, Rollup, StreamAsks,
+    StreamPublish, TOPIC_EXCHANGE,
 };
 use crate::name::Name;
 use crate::queue::{Arrival, Effects, Queue};
@@ -43,11 +43,10 @@ pub(super) fn append_apart<W: World>(
         return Ok(confirm_of(queue, lsn));
     };
     let (value, body) = count(world, queue, subject, increment)?;
-    let asks = StreamPublish { receipt: Receipt::Count(&value), ..*asked };
+    let headers = StreamPublish { receipt: Receipt::Count(&value), ..*asked };
+    let asks = StreamAsks { answer_to: publication.answer_to(), headers: Some(&headers) };
     let view = publication.view();
-    let counted = Publication::new(view.properties, view.text, &body)
-        .asking(&asks)
-        .answered_to(publication.answer_to());
+    let counted = Publication::new(view.properties, view.text, &body).asking(&asks);
     let lsn = append_alone(world, queue, &counted, subject, now, effects);
     note_count(queue, subject, &value);
     Ok(confirm_of(queue, lsn))
@@ -165,17 +164,15 @@ fn commit<W: World>(
         forms.with_asks(&view, now, &mut |asked| {
             let answer_to = answer_to.filter(|_| at == last);
             let receipt = Receipt::Batch(id, messages.len() as u64);
-            let asks = StreamPublish { receipt, through: Some(through), batch: None, ..*asked };
+            let headers = StreamPublish { receipt, through: Some(through), batch: None, ..*asked };
+            let asks = StreamAsks { answer_to, headers: Some(&headers) };
             match body {
                 None => {
-                    let publication =
-                        Publication::of_stored(&staged.message).asking(&asks).answered_to(answer_to);
+                    let publication = Publication::of_stored(&staged.message).asking(&asks);
                     append_recorded(queue, &publication, &arrival, effects);
                 }
                 Some(body) => {
-                    let publication = Publication::new(view.properties, view.text, body)
-                        .asking(&asks)
-                        .answered_to(answer_to);
+                    let publication = Publication::new(view.properties, view.text, body).asking(&asks);
                     append_recorded(queue, &publication, &arrival, effects);
                     if let Some(value) = forms.count(body) {
                         note_count(queue, subject, &value);
@@ -228,7 +225,8 @@ impl Before {
             Some(Rollup::All) if self.len > 0 => return Err(StreamRefusal::BatchRollup(Rollup::All)),
             _ => {}
         }
-        let publication = Publication::new(view.properties, view.text, view.body).asking(asked);
+        let asks = StreamAsks::from(asked);
+        let publication = Publication::new(view.properties, view.text, view.body).asking(&asks);
         queue.stream_admits_behind(&publication, subject, self.len)?;
         self.subjects.insert(Box::from(subject));
         self.len += 1;

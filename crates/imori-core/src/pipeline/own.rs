@@ -5,7 +5,8 @@ use std::sync::Arc;
 use crate::confirm::{Level, Lsn};
 use crate::entries::Entry;
 use crate::message::{
-    Address, AddressView, Deaths, MessageRole, Property, Publication, Rollup, StreamPublish, TOPIC_EXCHANGE,
+    Address, AddressView, Deaths, MessageRole, Property, Publication, Rollup, StreamAsks, StreamPublish,
+    TOPIC_EXCHANGE,
 };
 use crate::queue::{Arrival, Effects, Queue};
 use crate::record::{NewRecord, RecordKind, encode_numbered};
@@ -30,8 +31,8 @@ fn publish_markers<W: World>(world: &W, queue: &mut Queue, now: Time, effects: &
             continue;
         }
         let role = MessageRole { is_marker: true, ..MessageRole::default() };
-        let asks = StreamPublish { rollup: Some(Rollup::Subject), role, ..StreamPublish::default() };
-        publish_form(world, queue, subject.as_bytes(), &form, &asks, now, effects);
+        let headers = StreamPublish { rollup: Some(Rollup::Subject), role, ..StreamPublish::default() };
+        publish_form(world, queue, subject.as_bytes(), &form, &headers, now, effects);
     }
 }
 
@@ -61,9 +62,9 @@ fn publish_scheduled<W: World>(world: &W, queue: &mut Queue, now: Time, effects:
         let mut role = queue.stream.as_ref().map(|stream| stream.roles.of(sequence)).unwrap_or_default();
         role.next_due = scheduled.as_ref().and_then(|scheduled| scheduled.next);
         if let Some(Scheduled { target, form, is_rollup, .. }) = &scheduled {
-            let asks =
+            let headers =
                 StreamPublish { rollup: is_rollup.then_some(Rollup::Subject), ..StreamPublish::default() };
-            publish_form(world, queue, target.as_bytes(), form, &asks, now, effects);
+            publish_form(world, queue, target.as_bytes(), form, &headers, now, effects);
         }
         if role.next_due.is_none() {
             queue.delete_message(sequence, effects);
@@ -79,12 +80,13 @@ fn publish_form<W: World>(
     queue: &mut Queue,
     subject: &[u8],
     form: &StreamForm,
-    asks: &StreamPublish<'_>,
+    headers: &StreamPublish<'_>,
     now: Time,
     effects: &mut Effects,
 ) {
     let body = form.body.as_deref().unwrap_or_default();
-    let publication = Publication::new(&form.properties, &form.text, body).asking(asks);
+    let asks = StreamAsks::from(headers);
+    let publication = Publication::new(&form.properties, &form.text, body).asking(&asks);
     // A marker or a scheduled message that does not fit has nobody who could be told.
     if queue.stream_admits(&publication, subject).is_ok() {
         append_alone(world, queue, &publication, subject, now, effects);
@@ -127,7 +129,8 @@ pub(crate) fn append_archived<W: World>(
         true => forms.role(&publication.view(), message.time, now),
         false => MessageRole::default(),
     };
-    let asks = StreamPublish { role, ..StreamPublish::default() };
+    let headers = StreamPublish { role, ..StreamPublish::default() };
+    let asks = StreamAsks::from(&headers);
     let subject = message.subject.as_bytes();
     append_alone(world, queue, &publication.asking(&asks), subject, message.time, effects);
     if let Some(stream) = queue.stream.as_mut().filter(|stream| stream.settings.is_counter)

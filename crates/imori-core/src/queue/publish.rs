@@ -145,7 +145,7 @@ impl Queue {
         }
         self.move_due(arrival.now, effects);
         if let Some(own) = &self.no_local
-            && publication.publisher() == Some(own.as_bytes())
+            && publication.publisher() == Some(own)
         {
             effects.settled.extend(self.record_ref(arrival.lsn));
             return Ok(Published::Local);

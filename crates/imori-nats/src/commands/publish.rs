@@ -4,7 +4,7 @@ use std::mem;
 
 use bytes::Bytes;
 use imori_core::broker::{self, PublishReport};
-use imori_core::message::{Properties, Publication, TOPIC_EXCHANGE};
+use imori_core::message::{Properties, Publication, StreamAsks, TOPIC_EXCHANGE};
 use imori_core::name::Name;
 use imori_core::outbound::INBOX_PREFIX;
 use imori_core::world::World;
@@ -38,22 +38,23 @@ pub(crate) fn publish<W: World>(
     let mut scratch = mem::take(&mut client.scratch);
     let ReadHeaders { properties, text, is_for_streams } =
         read(publish, client.settings.origins, client.identity.user.as_bytes(), &mut scratch);
-    let publication = match shared {
-        Some(body) => Publication::with_shared_body(&properties, text, body),
-        None => Publication::new(&properties, text, publish.payload),
-    };
-    let mut publication = publication.answered_to(publish.reply);
-    let asks;
+    let mut asks = StreamAsks { answer_to: publish.reply, headers: None };
+    let headers;
     if is_for_streams {
-        asks = match api::asks_of(publish.headers.unwrap_or_default(), world.now()) {
-            Ok(asks) => asks,
+        headers = match api::asks_of(publish.headers.unwrap_or_default(), world.now()) {
+            Ok(headers) => headers,
             Err(error) => {
                 client.scratch = scratch;
                 return Ok(Some(refuse_for_streams(client, world, publish, &error)));
             }
         };
-        publication = publication.asking(&asks);
+        asks.headers = Some(&headers);
     }
+    let publication = match shared {
+        Some(body) => Publication::with_shared_body(&properties, text, body),
+        None => Publication::new(&properties, text, publish.payload),
+    };
+    let publication = publication.asking(&asks);
     let done = if must_wait(client, world, publish.subject, &publication) {
         Ok(None)
     } else {
