@@ -152,7 +152,7 @@ def main() -> int:
 
 def counts_of(rows: list[Row], record: Record) -> dict[str, int]:
     """Counts these rows, one per processor, and prints each count beside the recorded one."""
-    programs = {key: built(*key) for key in sorted({(row.package, row.bench) for row in rows})}
+    programs = built({(row.package, row.bench) for row in rows})
     counts: dict[str, int] = {}
     print(f"{'step':50} {'instructions':>12} {'recorded':>9}")
     with ThreadPoolExecutor(os.cpu_count()) as pool:
@@ -210,15 +210,21 @@ def told(faults: list[str]) -> int:
     return 1 if faults else 0
 
 
-def built(package: str, bench: str) -> Path:
-    """Builds a benchmark with the release profile, and returns the path of the program."""
-    command = ["cargo", "bench", "-q", "--locked", "-p", package, "--bench", bench]
-    output = subprocess.run(
-        [*command, "--no-run", "--message-format=json"], cwd=ROOT, check=True, stdout=subprocess.PIPE
-    ).stdout
-    messages = [json.loads(line) for line in output.splitlines()]
-    programs = [message["executable"] for message in messages if message.get("executable")]
-    return Path(programs[-1])
+def built(wanted: set[tuple[str, str]]) -> dict[tuple[str, str], Path]:
+    """Builds benchmarks with the profile of packages, and returns the paths of the programs.
+
+    One run of cargo builds them all, so that what they share is compiled once.
+    """
+    command = ["cargo", "bench", "-q", "--locked", "--no-run", "--message-format=json"]
+    command += [f"--package={package}" for package in sorted({package for package, _ in wanted})]
+    command += [f"--bench={bench}" for bench in sorted({bench for _, bench in wanted})]
+    output = subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.PIPE).stdout
+    programs: dict[tuple[str, str], Path] = {}
+    for message in map(json.loads, output.splitlines()):
+        if message.get("executable"):
+            package = Path(message["target"]["src_path"]).parents[1].name
+            programs[package, message["target"]["name"]] = Path(message["executable"])
+    return programs
 
 
 def instructions(program: Path, row: Row) -> int:
