@@ -5,14 +5,10 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from harness.automation import running_automation
 from harness.imori import LOAD_TOOL
 
 # Fresh brokers and environments of packs take a minute on a busy machine.
-pytestmark = pytest.mark.timeout(300)
-
 # As short as it can be: what is measured here is worth nothing.
 SHORT = "--rounds 2 --operations 50 --connections 4 --rate 100 --time 500ms --runs 2"
 SHORT += " --cpu-time 1ms --hold 50ms --json -"

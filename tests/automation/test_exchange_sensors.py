@@ -22,7 +22,6 @@ PACKS = os.environ.get("IMORI_EXCHANGE_PACKS", "")
 HOST = "127.77.0.1"
 
 pytestmark = [
-    pytest.mark.timeout(600),
     pytest.mark.skipif(
         not PACKS, reason="IMORI_EXCHANGE_PACKS names no folder with the packs github and rabbitmq"
     ),

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import pika
-import pytest
 
 from harness.automation import Automation, Start, signed
 from harness.behaviour import IMORI
@@ -22,8 +21,6 @@ from harness.nats.raw import RawNats
 PACK = Path(__file__).parent / "packs/issues"
 TITLE = "It burns"
 MESSAGES = [b"It burns by poll", b"It burns by webhook"]
-
-pytestmark = pytest.mark.timeout(300)
 
 
 class GitHub(BaseHTTPRequestHandler):

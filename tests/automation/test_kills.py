@@ -47,7 +47,7 @@ APPENDED = {
     "line": [""],
 }
 
-pytestmark = pytest.mark.timeout(300 + EXECUTIONS)
+pytestmark = pytest.mark.timeout(600 + EXECUTIONS)
 
 
 class Events:

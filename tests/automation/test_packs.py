@@ -10,8 +10,6 @@ from harness.workflows import ST2, st2
 
 PACKS = Path(__file__).parent / "packs"
 
-pytestmark = pytest.mark.timeout(300)
-
 
 @pytest.fixture(scope="module")
 def automation(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Automation]:

@@ -30,9 +30,6 @@ action:
 """
 
 
-pytestmark = pytest.mark.timeout(300)
-
-
 @pytest.fixture
 def automation(tmp_path: Path) -> Iterator[Automation]:
     """An automation with the pack `changing`, which has an action and a rule."""

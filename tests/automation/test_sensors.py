@@ -14,8 +14,6 @@ from harness.deadline import DEADLINE_S, wait_for
 
 PACKS = Path(__file__).parent / "packs"
 
-pytestmark = pytest.mark.timeout(300)
-
 
 class Watching:
     """An automation with the pack `watching`, and the folder that its sensors watch."""

@@ -69,7 +69,7 @@ COMPLAINT = re.compile(r"\b(WARN|ERROR)\b|damage|does not verify", re.IGNORECASE
 # A file system in memory, because a start syncs often, which is irrelevant here.
 MEMORY = Path("/dev/shm")
 
-pytestmark = pytest.mark.timeout(120 + 2 * FLIPS)
+pytestmark = pytest.mark.timeout(600 + 2 * FLIPS)
 
 
 def body_of(publisher: str, number: int) -> bytes:

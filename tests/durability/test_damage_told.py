@@ -20,8 +20,6 @@ SMALL = {**SETTINGS, "journal.files": FILES, "limits.queue_memory_bytes": "16KiB
 
 BODY_BYTES = 40_000
 
-pytestmark = pytest.mark.timeout(120)
-
 
 async def publish(server: Server) -> int:
     """Makes a queue that is longer than its memory, until journal files have been reused."""

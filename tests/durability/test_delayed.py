@@ -5,12 +5,9 @@ Meanwhile the journal wraps around several times, and the broker is killed.
 
 import asyncio
 import time
-from collections.abc import Callable
 from pathlib import Path
 
-import pytest
-
-from harness.deadline import DEADLINE_S
+from harness.deadline import DEADLINE_S, wait_for
 from harness.durability.roles import PERSISTENT
 from harness.durability.server import IMORI, Server
 from harness.durability.wire import Address, Connection, Connections
@@ -32,8 +29,6 @@ LARGE = bytes(100_000)
 FILES_MAX = 4
 
 PROGRAM = (*IMORI, "--listen", "nats-monitor=127.0.0.1:0")
-
-pytestmark = pytest.mark.timeout(180)
 
 
 async def publish(address: Address) -> None:
@@ -89,21 +84,13 @@ async def cancelled(address: Address, names: list[str]) -> list[str]:
     return [receipt["imori-cancelled"] for receipt in receipts]
 
 
-def until(claim: Callable[[], bool]) -> None:
-    """Waits until the claim is true."""
-    end = time.monotonic() + DEADLINE_S
-    while not claim():
-        assert time.monotonic() < end, "it does not come to hold"
-        time.sleep(0.05)
-
-
 def test_delayed_messages_hold_no_file_and_come_after_a_kill(tmp_path: Path) -> None:
     with Server(tmp_path, program=PROGRAM) as server:
         server.start()
         began = time.monotonic()
         asyncio.run(publish(server.address))
         asyncio.run(pass_by(server.address))
-        until(lambda: page(server, "/storez")["journal"]["live_files"] <= FILES_MAX)
+        wait_for(lambda: page(server, "/storez")["journal"]["live_files"] <= FILES_MAX)
         server.kill()
         server.start()
         # Messages can be cancelled until they are due, also after a restart.

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from harness.deadline import DEADLINE_S
-from harness.durability.filler import ROOM_S, SILENCE_S, Filler, leave_free, small_disk
+from harness.durability.filler import SILENCE_S, Filler, leave_free, small_disk
 from harness.durability.ledger import Ledger, summary
 from harness.durability.mounts import tmpfs, unable
 from harness.durability.roles import Reader, Role
@@ -26,8 +26,6 @@ QUEUES = 2
 
 # The most log lines about failed copies from the journal: one for each reason.
 LINES_MAX = 2
-
-pytestmark = pytest.mark.timeout(180)
 
 
 class Filling(Role):
@@ -76,7 +74,7 @@ class Filling(Role):
 
     async def _take(self, address: Address, confirms: int) -> None:
         """Reads and accepts until there are `confirms` confirms in all."""
-        async with Connections(address) as connections, asyncio.timeout(ROOM_S):
+        async with Connections(address) as connections, asyncio.timeout(DEADLINE_S):
             for queue in self.taken:
                 reader = Reader(self.ledger, f"{queue}.r", queue, gives_back=0.0)
                 await reader.read(connections, self.queues[queue])

@@ -22,8 +22,6 @@ ROOMY = {"limits.queue_feed_bytes": "64MiB", "limits.queue_memory_bytes": "64MiB
 # Longer than the interval at which the broker checks its disk.
 LOOK_S = 1.0
 
-pytestmark = pytest.mark.timeout(180)
-
 
 @pytest.mark.parametrize(
     ("death", "body_bytes"),

@@ -37,7 +37,7 @@ FETCH_S = 0.2
 
 T = TypeVar("T")
 
-pytestmark = pytest.mark.timeout(120 + 8 * KILLS)
+pytestmark = pytest.mark.timeout(600 + 8 * KILLS)
 
 
 @dataclass

@@ -39,7 +39,7 @@ WRONG_LAST_SEQUENCE = 10071
 STORE_FAILED = 10077
 NO_MESSAGE = 10037
 
-pytestmark = pytest.mark.timeout(120 + STEPS // 50)
+pytestmark = pytest.mark.timeout(600 + STEPS // 50)
 
 
 @dataclass

@@ -28,7 +28,7 @@ STARTS = 0.3
 LIFE_S = 0.6
 LONG_LIFE_S = 4.0
 
-pytestmark = pytest.mark.timeout(120 + 4 * KILLS)
+pytestmark = pytest.mark.timeout(600 + 4 * KILLS)
 
 
 def lives(server: Server, traffic: Traffic, kills: int) -> Counter[str]:

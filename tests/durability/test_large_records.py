@@ -20,8 +20,6 @@ BODY_BYTES = FILE_BYTES - HEADER_BYTES - (32 << 10)
 
 FANOUT = {"destination": "/exchange/amq.fanout", **PERSISTENT}
 
-pytestmark = pytest.mark.timeout(120)
-
 
 async def publish(address: Address) -> tuple[str, str]:
     """Sends a message that is too long, and one that is not; returns both answers."""

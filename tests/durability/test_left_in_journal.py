@@ -10,15 +10,11 @@ import asyncio
 from collections.abc import Mapping
 from pathlib import Path
 
-import pytest
-
 from harness.deadline import DEADLINE_S
 from harness.durability.ledger import identity, message
 from harness.durability.roles import PERSISTENT
 from harness.durability.server import SETTINGS, Server
 from harness.durability.wire import Connection, Connections, Headers
-
-pytestmark = pytest.mark.timeout(120)
 
 # More than twice the number that a start loads into memory.
 MESSAGES = 1_000

@@ -23,7 +23,7 @@ CONTROL_CUTS = max(6, CUTS // 4)
 # Seconds of load on the broker.
 SECONDS = 1.5 + CUTS / 100
 
-pytestmark = pytest.mark.timeout(120 + 5 * CUTS)
+pytestmark = pytest.mark.timeout(600 + 5 * CUTS)
 
 
 def plain(ledger: Ledger) -> Traffic:

@@ -21,8 +21,6 @@ from harness.durability.server import IMORI, SETTINGS, Server
 from harness.durability.wire import Connection, Connections, Headers
 from harness.monitor import metric, page
 
-pytestmark = pytest.mark.timeout(180)
-
 PUBLISHERS = 8
 # Messages per publisher; in total much more than the queue may keep in memory.
 MESSAGES = 3_000

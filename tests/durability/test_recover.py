@@ -16,8 +16,6 @@ from harness.admin import ask, read
 from harness.deadline import DEADLINE_S
 from harness.imori import BINARY, Imori, running_imori
 
-pytestmark = pytest.mark.timeout(120)
-
 COMMAND = "imori definitions recover --empty"
 
 # A page of redb.

@@ -10,8 +10,6 @@ import pytest
 from harness.automation import Answer, Automation, running_automation
 from harness.deadline import DEADLINE_S, wait_for
 
-pytestmark = pytest.mark.timeout(600)
-
 PACK = (
     "name: hostile\ndescription: Wrong on purpose.\nversion: 1.0.0\nauthor: a\nemail: a@b.example\n"
 )

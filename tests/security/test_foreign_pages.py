@@ -34,7 +34,6 @@ FLAGS = [
 
 pytestmark = [
     pytest.mark.skipif(CHROMIUM is None, reason="chromium is not installed"),
-    pytest.mark.timeout(120),
 ]
 
 # Logs in as the operator would, in a window of its own; the browser remembers the login for the

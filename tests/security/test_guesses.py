@@ -18,8 +18,6 @@ BURST = 20
 MANY = 400
 HERE, ELSEWHERE = "127.0.0.1", "127.0.0.2"
 
-pytestmark = pytest.mark.timeout(120)
-
 
 @pytest.fixture
 def imori(tmp_path: Path) -> Iterator[Imori]:

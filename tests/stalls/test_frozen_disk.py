@@ -39,7 +39,7 @@ LATER_S = 0.5
 # may cause; measured values are printed.
 SLOWER_MS = 5.0
 
-pytestmark = [pytest.mark.timeout(120), pytest.mark.xdist_group("stalls")]
+pytestmark = [pytest.mark.xdist_group("stalls")]
 
 
 @pytest.mark.parametrize("place", ["data", "data and log"])

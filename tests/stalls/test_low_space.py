@@ -6,7 +6,7 @@ Another program fills the file system of the data folder, and frees space later.
 import os
 import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -14,7 +14,7 @@ import pytest
 
 from harness.broker import broker_of
 from harness.client import Client
-from harness.deadline import DEADLINE_S
+from harness.deadline import wait_for
 from harness.imori import Imori, running_imori
 from harness.monitor import asked, metric, page
 from harness.persistent import Persistent
@@ -31,7 +31,7 @@ LOW_BYTES = RESERVE_BYTES + 4 * FILE_BYTES
 # Seconds without a confirm after which the broker is taken to make publishers wait.
 SILENCE_S = 1.0
 
-pytestmark = [pytest.mark.timeout(120), pytest.mark.xdist_group("stalls")]
+pytestmark = [pytest.mark.xdist_group("stalls")]
 
 
 def test_publishers_wait_while_the_disk_is_nearly_full(tmp_path: Path) -> None:
@@ -46,9 +46,9 @@ def test_publishers_wait_while_the_disk_is_nearly_full(tmp_path: Path) -> None:
     ):
         ballast = tmp_path / "home" / "data" / "ballast"
         for _ in range(2):
-            until(lambda: bool(publisher.receipts))
+            wait_for(lambda: bool(publisher.receipts))
             fill(ballast, mount, HIGH_BYTES // 2)
-            until(lambda: page(imori, "/storez")["alarms"]["disk_space"])
+            wait_for(lambda: page(imori, "/storez")["alarms"]["disk_space"])
             assert metric(imori, 'imori_alarm{of="disk"}') == 1
             confirmed = settled(publisher)
             others_go_on(imori)
@@ -61,7 +61,7 @@ def test_publishers_wait_while_the_disk_is_nearly_full(tmp_path: Path) -> None:
             assert len(publisher.receipts) == confirmed
             ballast.unlink()
             publisher.receipts.clear()
-            until(lambda: bool(publisher.receipts))
+            wait_for(lambda: bool(publisher.receipts))
             assert not page(imori, "/storez")["alarms"]["disk_space"]
     told = [line for line in imori.log_lines() if "publishers" in line and "disk" in line]
     assert sum("nearly full" in line for line in told) == 2, told
@@ -82,7 +82,7 @@ def test_a_disk_that_is_too_small_is_told_of_at_the_start(tmp_path: Path) -> Non
             running_imori(home, settings=settings) as imori,
             Persistent(broker_of(imori)) as publisher,
         ):
-            until(lambda publisher=publisher: bool(publisher.receipts))  # type: ignore[misc]
+            wait_for(lambda publisher=publisher: bool(publisher.receipts))  # type: ignore[misc]
         told = [line for line in imori.log_lines() if "too small" in line]
         assert len(told) == (disk_bytes < needed), told
         for line in told:
@@ -125,14 +125,6 @@ def fill(file: Path, mount: Path, free: int) -> None:
             os.posix_fallocate(out.fileno(), 0, size)
         else:
             out.truncate(size)
-
-
-def until(is_so: Callable[[], object]) -> None:
-    """Returns once `is_so` is true."""
-    deadline = time.monotonic() + DEADLINE_S
-    while not is_so():
-        assert time.monotonic() < deadline, "it did not come"
-        time.sleep(0.02)
 
 
 @contextmanager

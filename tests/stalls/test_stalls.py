@@ -33,7 +33,7 @@ TURNS = [["processes"], ["journal", "regular"], ["freezing", "quota", "way", "pa
 EVERY_S = 2.0
 
 # Longer than a run of all causes.
-pytestmark = [pytest.mark.timeout(60 + 3 * CAUSES), pytest.mark.xdist_group("stalls")]
+pytestmark = [pytest.mark.timeout(600 + 3 * CAUSES), pytest.mark.xdist_group("stalls")]
 
 
 class Results:

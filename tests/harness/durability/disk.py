@@ -9,13 +9,12 @@ import random
 import shutil
 import struct
 import subprocess
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from harness.deadline import DEADLINE_S
+from harness.deadline import wait_for
 
 SOURCE = Path(__file__).with_name("disk.c")
 
@@ -69,10 +68,12 @@ def unmount(mount: Path) -> None:
 
     A search for a free loop device opens all of them, which delays their detaching.
     """
-    deadline = time.monotonic() + DEADLINE_S
-    while subprocess.run(["umount", str(mount)], capture_output=True, check=False).returncode != 0:
-        assert time.monotonic() < deadline, f"`{mount}` stays in use"
-        time.sleep(0.02)
+
+    def is_unmounted() -> bool:
+        done = subprocess.run(["umount", str(mount)], capture_output=True, check=False)
+        return done.returncode == 0
+
+    wait_for(is_unmounted, f"the end of the use of `{mount}`")
 
 
 @dataclass(frozen=True)

@@ -30,9 +30,6 @@ SILENCE_S = 2.0
 # Seconds without progress after which a drain is complete, or waits for room.
 PAUSE_S = 3.0
 
-# Seconds within which publishers continue once there is room again.
-ROOM_S = 10.0
-
 
 @contextmanager
 def small_disk(
@@ -139,7 +136,7 @@ class Filler:
 
     async def works(self) -> None:
         """Checks that a persistent message and a new queue are accepted."""
-        async with Connections(self.server.address) as connections, asyncio.timeout(ROOM_S):
+        async with Connections(self.server.address) as connections, asyncio.timeout(DEADLINE_S):
             connection = await connections.open()
             headers = {"destination": "/queue/later", "persistent": "true"}
             answer = await connection.ask("SEND", headers, b"one newt")

@@ -6,12 +6,13 @@ import os
 import shutil
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Timer
 
+from harness.deadline import wait_for
 from harness.durability.disk import FILE_SYSTEMS, run
 
 
@@ -96,6 +97,8 @@ class Freeze:
     mount: Path
     after_s: float
     length_s: float
+    # What has to happen while it is frozen, however long that takes.
+    happens: Callable[[], bool] = lambda: True
     # Start of the freeze, by the monotonic clock.
     begin: float = 0.0
     end: float = 0.0
@@ -116,6 +119,7 @@ class Freeze:
         self.begin = time.monotonic()
         try:
             time.sleep(self.length_s)
+            wait_for(self.happens)
         finally:
             self.end = time.monotonic()
             subprocess.run(["fsfreeze", "-u", str(self.mount)], check=True)

@@ -49,6 +49,10 @@ class Rpc(Role):
         self.calls.append((began, time.monotonic() - began))
         assert body == b"%d" % (self.number + 1), body
 
+    def count(self, begin: float) -> int:
+        """Returns the number of answered calls that began after this time."""
+        return sum(began >= begin for began, _ in list(self.calls))
+
     def percentile(self, share: float, begin: float = 0.0, end: float = float("inf")) -> float:
         """Returns a percentile of the durations of the calls begun within a time."""
         took = sorted(took for began, took in self.calls if begin <= began < end)

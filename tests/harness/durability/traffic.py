@@ -7,7 +7,7 @@ import contextlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from harness.deadline import DEADLINE_S
+from harness.deadline import DEADLINE_S, until
 from harness.durability.amqp_roles import AmqpBatches, AmqpDurable, AmqpTransfer
 from harness.durability.ledger import Kind, Ledger
 from harness.durability.moves import Batches, DeadLetters, Perishing, Transfer
@@ -60,6 +60,24 @@ class Traffic:
         """Loads the broker for a time and disconnects abruptly."""
         connections = Connections(address)
         asyncio.run(self._run(connections, seconds, connections.drop))
+
+    def run_until(self, address: Address, is_over: Callable[[], bool]) -> None:
+        """Loads the broker until something has happened, and disconnects abruptly."""
+
+        async def run() -> None:
+            connections = Connections(address)
+
+            async def drop() -> None:
+                try:
+                    await until(is_over)
+                finally:
+                    connections.drop()
+
+            async with asyncio.TaskGroup() as group:
+                group.create_task(drop())
+                await self._run(connections, DEADLINE_S * 4, connections.drop)
+
+        asyncio.run(run())
 
     async def _run(
         self, connections: Connections, seconds: float, end: Callable[[], object]
