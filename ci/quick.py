@@ -55,9 +55,7 @@ class Workspace:
         """Returns the packages that have one of these files."""
         if OF_ALL & set(files):
             return set(self.folders)
-        return {
-            name for name, folder in self.folders.items() if any(file.startswith(f"{folder}/") for file in files)
-        }
+        return {name for name, folder in self.folders.items() if any(file.startswith(f"{folder}/") for file in files)}
 
     def above(self, names: set[str]) -> set[str]:
         """Returns the packages that are built on one of these, directly or not, and these."""

@@ -3,9 +3,9 @@
 //! They stand apart from `imori-bench` so that the broker's program, whose users measure one broker, does not link them.
 
 mod command;
+mod automation;
 mod versus;
 mod peers;
-mod automation;
 mod limits;
 
 pub use automation::options::{ApiUrl, AutomationOptions};

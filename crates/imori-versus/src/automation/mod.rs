@@ -3,7 +3,6 @@
 //! Executions are followed by the API's stream, so that nothing is polled while a latency is measured. Throughputs count
 //! what the API shows as done.
 
-pub(crate) mod options;
 mod run;
 mod table;
 mod measurements;
@@ -18,5 +17,6 @@ mod load;
 mod stream;
 mod api;
 mod http;
+pub(crate) mod options;
 
 pub(crate) use run::run;
