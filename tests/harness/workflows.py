@@ -42,7 +42,7 @@ def st2(automation: Automation, *arguments: str) -> subprocess.CompletedProcess[
         [ST2, *arguments],
         capture_output=True,
         text=True,
-        timeout=DEADLINE_S,
+        timeout=4 * DEADLINE_S,
         check=False,
         env=environment,
     )

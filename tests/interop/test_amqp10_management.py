@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -24,7 +23,7 @@ from rabbitmq_amqp_python_client import (
 from rabbitmq_amqp_python_client import Message as ClientMessage
 from rabbitmq_amqp_python_client.qpid.proton.utils import SendException
 
-from harness.admin import ask, read
+from harness.admin import ask, clear, read
 from harness.amqp10.requests import Requests
 from harness.deadline import DEADLINE_S
 from harness.imori import Imori, running_imori
@@ -34,11 +33,22 @@ ACCEPTED = 0x24
 RELEASED = 0x26
 
 
-@pytest.fixture
-def imori(tmp_path: Path) -> Iterator[Imori]:
-    with running_imori(tmp_path, amqp=True, admin=True) as running:
+# One broker serves them all.
+pytestmark = pytest.mark.xdist_group("amqp10_management")
+
+
+@pytest.fixture(scope="module")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Imori]:
+    with running_imori(tmp_path_factory.mktemp("broker"), amqp=True, admin=True) as running:
         yield running
         assert running.stop() == 0
+
+
+@pytest.fixture
+def imori(broker: Imori) -> Iterator[Imori]:
+    """A broker that listens for AMQP and operators."""
+    yield broker
+    clear(broker)
 
 
 @contextmanager

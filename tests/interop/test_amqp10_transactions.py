@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,19 +10,28 @@ from proton import Delivery, Message
 from proton.handlers import TransactionHandler
 from proton.utils import BlockingConnection
 
-from harness.admin import ask, read
+from harness.admin import ask, clear, read
 from harness.deadline import DEADLINE_S, wait_for
 from harness.imori import Imori, running_imori
 
+# One broker serves them all.
+pytestmark = pytest.mark.xdist_group("amqp10_transactions")
 
-@pytest.fixture
-def imori(tmp_path: Path) -> Iterator[Imori]:
-    """A broker with the queues `one` and `two`."""
-    with running_imori(tmp_path, amqp=True, admin=True) as running:
-        for queue in ["one", "two"]:
-            declare(running, queue)
+
+@pytest.fixture(scope="module")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Imori]:
+    with running_imori(tmp_path_factory.mktemp("broker"), amqp=True, admin=True) as running:
         yield running
         assert running.stop() == 0
+
+
+@pytest.fixture
+def imori(broker: Imori) -> Iterator[Imori]:
+    """A broker with the queues `one` and `two`."""
+    for queue in ["one", "two"]:
+        declare(broker, queue)
+    yield broker
+    clear(broker)
 
 
 def declare(imori: Imori, queue: str, arguments: dict[str, Any] | None = None) -> None:

@@ -3,7 +3,6 @@
 import asyncio
 import uuid
 from collections.abc import Iterator
-from pathlib import Path
 
 import nats
 import pika
@@ -12,18 +11,30 @@ import pytest
 from proton.reactor import Copy, LinkOption, Selector
 from proton.utils import BlockingConnection, BlockingReceiver
 
+from harness.admin import clear
 from harness.broker import broker_of
 from harness.client import Client
 from harness.deadline import DEADLINE_S
 from harness.imori import Imori, running_imori
 
+# One broker serves them all.
+pytestmark = pytest.mark.xdist_group("selectors")
+
+
+@pytest.fixture(scope="module")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Imori]:
+    with running_imori(
+        tmp_path_factory.mktemp("broker"), amqp=True, nats=True, admin=True
+    ) as running:
+        yield running
+        assert running.stop() == 0
+
 
 @pytest.fixture
-def imori(tmp_path: Path) -> Iterator[Imori]:
+def imori(broker: Imori) -> Iterator[Imori]:
     """A broker with all protocols."""
-    with running_imori(tmp_path, amqp=True, nats=True) as imori:
-        yield imori
-        assert imori.stop() == 0
+    yield broker
+    clear(broker)
 
 
 def jms(imori: Imori) -> BlockingConnection:

@@ -5,30 +5,41 @@ import socket
 import subprocess
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from pathlib import Path
 
 import pika
 import pika.exceptions
 import pytest
 import stomp
 
-from harness.admin import ask, read
+from harness.admin import ask, clear, read
 from harness.deadline import DEADLINE_S, wait_for
 from harness.imori import BINARY, Imori, running_imori
 
 ALL = {"configure": ".*", "write": ".*", "read": ".*"}
 
 
-@pytest.fixture
-def imori(tmp_path: Path) -> Iterator[Imori]:
-    """A broker with the user joe in the vhosts `/` and `blue`."""
-    with running_imori(tmp_path, amqp=True, nats=True, admin=True) as running:
-        put(running, "/api/vhosts/blue", {}, 201)
-        put(running, "/api/users/joe", {"password": "secret", "vhost": "blue"}, 201)
-        put(running, "/api/permissions/%2F/joe", ALL, 201)
-        put(running, "/api/permissions/blue/joe", ALL, 201)
+# One broker serves them all.
+pytestmark = pytest.mark.xdist_group("limits_of_users")
+
+
+@pytest.fixture(scope="module")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Imori]:
+    with running_imori(
+        tmp_path_factory.mktemp("broker"), amqp=True, nats=True, admin=True
+    ) as running:
         yield running
         assert running.stop() == 0
+
+
+@pytest.fixture
+def imori(broker: Imori) -> Iterator[Imori]:
+    """The user joe in the vhosts `/` and `blue`."""
+    put(broker, "/api/vhosts/blue", {}, 201)
+    put(broker, "/api/users/joe", {"password": "secret", "vhost": "blue"}, 201)
+    put(broker, "/api/permissions/%2F/joe", ALL, 201)
+    put(broker, "/api/permissions/blue/joe", ALL, 201)
+    yield broker
+    clear(broker)
 
 
 def put(imori: Imori, path: str, body: object, status: int = 204) -> None:

@@ -18,7 +18,7 @@ import pika.exceptions
 import pytest
 from pika.adapters.blocking_connection import BlockingChannel
 
-from harness.admin import ask, read
+from harness.admin import ask, clear, read
 from harness.deadline import DEADLINE_S, wait_for
 from harness.imori import BINARY, Imori, running_imori
 
@@ -29,17 +29,29 @@ ALL = {"configure": ".*", "write": ".*", "read": ".*"}
 COUNT = 300
 
 
-@pytest.fixture
-def imori(tmp_path: Path) -> Iterator[Imori]:
-    """A broker with the users joe and ann in the vhost `blue`, and a queue `q` there."""
-    with running_imori(tmp_path, amqp=True, nats=True, admin=True) as running:
-        put(running, "/api/vhosts/blue", {}, 201)
-        for user in ["joe", "ann"]:
-            put(running, f"/api/users/{user}", {"password": "secret", "vhost": "blue"}, 201)
-            put(running, f"/api/permissions/blue/{user}", ALL, 201)
-        put(running, "/api/queues/blue/q", {"durable": True}, 201)
+# One broker serves them all.
+pytestmark = pytest.mark.xdist_group("rates")
+
+
+@pytest.fixture(scope="module")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Imori]:
+    with running_imori(
+        tmp_path_factory.mktemp("broker"), amqp=True, nats=True, admin=True
+    ) as running:
         yield running
         assert running.stop() == 0
+
+
+@pytest.fixture
+def imori(broker: Imori) -> Iterator[Imori]:
+    """The users joe and ann in the vhost `blue`, and a queue `q` there."""
+    put(broker, "/api/vhosts/blue", {}, 201)
+    for user in ["joe", "ann"]:
+        put(broker, f"/api/users/{user}", {"password": "secret", "vhost": "blue"}, 201)
+        put(broker, f"/api/permissions/blue/{user}", ALL, 201)
+    put(broker, "/api/queues/blue/q", {"durable": True}, 201)
+    yield broker
+    clear(broker)
 
 
 def put(imori: Imori, path: str, body: object, status: int = 204) -> None:
@@ -330,8 +342,9 @@ def test_stored_bytes_are_known_after_a_restart(tmp_path: Path) -> None:
 def test_limits_are_shown_with_what_is_used_of_them(imori: Imori) -> None:
     taken = fill(imori)
     with amqp(imori):
-        states = read(imori, "/v1/vhosts/blue/limits")
-        assert states["max-connections"] == {"used": 1}
+        path = "/v1/vhosts/blue/limits"
+        wait_for(lambda: read(imori, path)["max-connections"] == {"used": 1})
+        states = read(imori, path)
         assert states["max-queues"] == {"used": 1}
         assert states["max-bytes"]["max"] == 100_000
         assert abs(states["max-bytes"]["used"] - taken * 1_000) <= 16 * 1024

@@ -9,6 +9,7 @@ import pytest
 from proton.reactor import DurableSubscription, Filter
 from proton.utils import BlockingConnection
 
+from harness.admin import clear
 from harness.amqp.proton_client import Topic, connect, drained, end
 from harness.imori import Imori, running_imori
 
@@ -25,12 +26,22 @@ def no_local_by_name() -> Filter:
     return Filter({NAME: proton.Described(NAME, [])})
 
 
+# One broker serves them all.
+pytestmark = pytest.mark.xdist_group("no_local")
+
+
+@pytest.fixture(scope="module")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Imori]:
+    with running_imori(tmp_path_factory.mktemp("broker"), amqp=True, admin=True) as running:
+        yield running
+        assert running.stop() == 0
+
+
 @pytest.fixture
-def imori(tmp_path: Path) -> Iterator[Imori]:
-    """A broker for one test."""
-    with running_imori(tmp_path, amqp=True) as imori:
-        yield imori
-        assert imori.stop() == 0
+def imori(broker: Imori) -> Iterator[Imori]:
+    """A broker without subscriptions."""
+    yield broker
+    clear(broker)
 
 
 def subscribe(connection: BlockingConnection, *options: Any, name: str = "s") -> Any:  # noqa: ANN401

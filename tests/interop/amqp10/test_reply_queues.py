@@ -1,7 +1,6 @@
 """Replies that bypass the queue of a dynamic source, if its receiver takes settled deliveries."""
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
@@ -11,20 +10,29 @@ import pytest
 from proton.reactor import AtLeastOnce, AtMostOnce, ReceiverOption, Selector
 from proton.utils import BlockingConnection, BlockingReceiver, SendException
 
-from harness.admin import ask
+from harness.admin import ask, clear
 from harness.amqp.proton_client import Rejectable
 from harness.broker import broker_of
 from harness.client import Client
 from harness.deadline import DEADLINE_S
 from harness.imori import Imori, running_imori
 
+# One broker serves them all.
+pytestmark = pytest.mark.xdist_group("reply_queues")
+
+
+@pytest.fixture(scope="module")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Imori]:
+    with running_imori(tmp_path_factory.mktemp("broker"), amqp=True, admin=True) as running:
+        yield running
+        assert running.stop() == 0
+
 
 @pytest.fixture
-def imori(tmp_path: Path) -> Iterator[Imori]:
+def imori(broker: Imori) -> Iterator[Imori]:
     """A broker that listens for AMQP, STOMP and operators."""
-    with running_imori(tmp_path, amqp=True, admin=True) as imori:
-        yield imori
-        assert imori.stop() == 0
+    yield broker
+    clear(broker)
 
 
 def connect(imori: Imori) -> BlockingConnection:

@@ -14,17 +14,26 @@ import pytest
 from proton.reactor import AtLeastOnce, AtMostOnce, Container, SenderOption
 from proton.utils import BlockingConnection
 
-from harness.admin import ask
+from harness.admin import ask, clear
 from harness.deadline import DEADLINE_S
 from harness.imori import BINARY, Imori, running_imori
 
+# One broker serves them all.
+pytestmark = pytest.mark.xdist_group("shown")
+
+
+@pytest.fixture(scope="module")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Imori]:
+    with running_imori(tmp_path_factory.mktemp("broker"), protocol="amqp", admin=True) as running:
+        yield running
+        assert running.stop() == 0
+
 
 @pytest.fixture
-def imori(tmp_path: Path) -> Iterator[Imori]:
+def imori(broker: Imori) -> Iterator[Imori]:
     """A broker that listens for AMQP and operators only."""
-    with running_imori(tmp_path, protocol="amqp", admin=True) as imori:
-        yield imori
-        assert imori.stop() == 0
+    yield broker
+    clear(broker)
 
 
 @pytest.fixture
@@ -156,7 +165,13 @@ def test_links_of_others_are_not_shown(imori: Imori, connection: BlockingConnect
         assert ask(imori, f"{api}/{path}", login=None).status == 401
 
 
-def test_metrics_tell_the_versions_apart(imori: Imori) -> None:
+def test_metrics_tell_the_versions_apart(tmp_path: Path) -> None:
+    with running_imori(tmp_path, protocol="amqp", admin=True) as imori:
+        check_metrics(imori)
+
+
+def check_metrics(imori: Imori) -> None:
+    """Counts the connections, logins and messages of a broker that had none before."""
     with socket.create_connection(imori.addresses[0], timeout=DEADLINE_S) as silent:
         with pika.BlockingConnection(pika.ConnectionParameters(*imori.addresses[0])) as old:
             old.channel().basic_publish("", "q", b"x")
