@@ -36,6 +36,24 @@ def register_trigger(automation: Automation, name: str) -> str:
     return f"default.{name}"
 
 
+def last_event(automation: Automation, execution: str) -> tuple[str, dict[str, Any]]:
+    """Reads the stream as `st2` does, until it ends with the execution; returns its last event."""
+    query = f"end_execution_id={execution}&end_event=st2.execution__update"
+    answer = automation.ask("GET", f"/stream/v1/stream?{query}&execution_ids={execution}")
+    name, data = answer.body.strip().split("\n\n")[-1].splitlines()
+    return name.removeprefix("event: "), json.loads(data.removeprefix("data: "))
+
+
+def test_a_stream_ends_with_the_execution_that_its_reader_names(automation: Automation) -> None:
+    body = {"action": "core.local", "parameters": {"cmd": "true"}}
+    execution = automation.ask("POST", "/v1/executions", body).body["id"]
+    # At first the end comes before or after the reader, and then surely before.
+    for _ in range(2):
+        name, shown = last_event(automation, execution)
+        assert (name, shown["id"]) == ("st2.execution__update", execution)
+        assert shown["status"] == "succeeded", shown
+
+
 def test_a_large_result_lies_beside_and_lists_do_not_read_it(automation: Automation) -> None:
     ended = automation.run("core.local", cmd="seq -f 'line %.0f of the output' 160000")
     assert len(ended["result"]["stdout"]) > 3_900_000

@@ -151,6 +151,14 @@ pub(crate) struct Update {
     pub(crate) body: String,
 }
 
+impl Update {
+    /// The update of this name that has this document.
+    pub(crate) fn of(name: &'static str, document: &Map) -> Update {
+        let text = |key: &str| document.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
+        Update { name, id: text("id"), action: text("action"), body: Value::Map(document.clone()).to_json() }
+    }
+}
+
 impl Engine {
     /// An engine of this broker that has not started.
     pub(crate) fn new(options: EngineOptions, broker: &Broker) -> (Engine, UnboundedReceiver<OwnEvent>) {
@@ -357,10 +365,8 @@ impl Engine {
         if self.updates.receiver_count() == 0 {
             return;
         }
-        let text = |key: &str| document.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
-        let body = Value::Map(document.clone()).to_json();
         // There may be no reader by now.
-        let _ = self.updates.send(Update { name, id: text("id"), action: text("action"), body });
+        let _ = self.updates.send(Update::of(name, document));
     }
 
     /// Changes from here on.

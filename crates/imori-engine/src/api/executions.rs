@@ -307,7 +307,7 @@ pub(super) async fn filters(State(engine): Broker) -> Answer {
     ok(filters)
 }
 
-async fn find(engine: &Engine, id: &str) -> Result<Map, ApiError> {
+pub(super) async fn find(engine: &Engine, id: &str) -> Result<Map, ApiError> {
     let document = match id {
         "last" => {
             let query = StoreQuery::all(&EXECUTIONS, 1).by("start_timestamp", true);
