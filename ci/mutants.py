@@ -4,7 +4,8 @@ Usage: ci/mutants.py store|core|amqp10 [AREA...]
 
 `cargo mutants` lists the mutants. It would build the tests once per mutant, which takes a day; here one build contains
 all mutants, and `IMORI_MUTANT` in the environment selects one. Tests run in rounds: a mutant noticed by a quick round
-is not tried in slower ones, and all rounds together are all tests of the crate, as run by `cargo test -p`.
+is not tried in slower ones, and all rounds together are all tests of the crate, as run by `cargo test -p`, and for a
+protocol those of imori-conversations.
 `target/mutants/CRATE/left.txt` lists the unnoticed mutants, `figures.txt` their number per file.
 """
 
@@ -56,6 +57,9 @@ AREAS = {
     },
 }
 
+# The package of conversations, whose target in a round is "conversations".
+CONVERSATIONS = "imori-conversations"
+
 # The most memory of a test in bytes, because a mutant may loop and allocate forever.
 MEMORY_MAX = 4 << 30
 
@@ -100,9 +104,17 @@ ROUNDS = {
         Round(("lib", "test")),
     ],
     "amqp10": [
-        Round(("test",), ("talk",), seconds_max=15),
+        Round(("conversations",), ("conversations_of_amqp10",), seconds_max=15),
         Round(("lib", "test")),
+        Round(("conversations",), ("amqp10",)),
     ],
+}
+
+# The packages whose tests notice mutants: the crate's own, and for a protocol its conversations.
+PACKAGES = {
+    "store": ["imori-store"],
+    "core": ["imori-core"],
+    "amqp10": ["imori-amqp10", CONVERSATIONS],
 }
 
 
@@ -178,8 +190,9 @@ class Tree:
 
     def compile(self) -> set[int]:
         """Compiles the tests; returns the numbers of mutants that do not compile."""
+        packages = [word for package in PACKAGES[self.crate] for word in ("-p", package)]
         command = [
-            "cargo", "test", "-p", f"imori-{self.crate}", "--profile", "mutants", "--no-run",
+            "cargo", "test", *packages, "--profile", "mutants", "--no-run",
             "--lib", "--tests", "--locked", "--message-format", "json", "--target-dir", "target",
         ]  # fmt: skip
         done = subprocess.run(command, check=False, cwd=self.path, capture_output=True, text=True)
@@ -188,7 +201,9 @@ class Tree:
         for line in filter(lambda line: line.startswith("{"), done.stdout.splitlines()):
             event = json.loads(line)
             if event["reason"] == "compiler-artifact" and event["executable"]:
-                self.programs[event["target"]["kind"][0]] = Path(event["executable"])
+                is_conversations = CONVERSATIONS in event["package_id"]
+                kind = "conversations" if is_conversations else event["target"]["kind"][0]
+                self.programs[kind] = Path(event["executable"])
             if event["reason"] != "compiler-message" or event["message"]["level"] != "error":
                 continue
             message = event["message"]

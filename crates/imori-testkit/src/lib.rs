@@ -2,13 +2,12 @@
 //! fuzz targets.
 //!
 //! [`TestWorld`] runs the broker's verbs and catches locks taken in the wrong order. A [`Caller`]
-//! calls verbs directly; a [`Client`] speaks a protocol in bytes; a [`Talk`] runs a conversation
-//! from a file. Nothing here is part of the broker.
+//! calls verbs directly; a [`Client`] speaks a protocol in bytes. Nothing here is part of the
+//! broker.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that meets the unexpected has failed")]
 
 pub mod toy;
-mod talk;
 mod client;
 mod caller;
 mod world;
@@ -19,5 +18,4 @@ pub use caller::{Caller, TestMessage, dying_to};
 pub use client::{Client, answers};
 pub use plain::{Lines, Plain};
 pub use room::TestRoom;
-pub use talk::{Dialogue, Settings, Talk, check_conversations};
 pub use world::{LIMITS, ROOMY_LIMITS, TestWorld, VHOST, verdict};

@@ -1,4 +1,4 @@
-//! Conversations, and tests of the codec against its table and another codec's bytes.
+//! Tests of the codec against its table and another codec's bytes.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that meets the unexpected has failed")]
 
@@ -7,14 +7,10 @@ mod delivery;
 mod frame;
 mod golden;
 mod header_block;
-mod login;
 mod methods;
 mod properties;
 mod spec;
-mod split;
 mod state;
 mod table;
-mod talk;
-mod text;
+mod named_fields;
 mod token;
-mod turn;

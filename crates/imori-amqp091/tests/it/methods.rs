@@ -7,7 +7,8 @@ use imori_amqp091::codec::methods::Method;
 use imori_amqp091::codec::table::Table;
 use proptest::prelude::*;
 
-use crate::spec::{named_fields, payload, table};
+use crate::named_fields::named_fields;
+use crate::spec::{payload, table};
 
 #[test]
 fn every_method_of_the_list_is_there_and_has_its_name() {

@@ -1,11 +1,7 @@
-//! Conversations, and tests of the codec against its table, the specification and
-//! another codec's bytes.
+//! Tests of the codec against its table, the specification and another codec's bytes.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that meets the unexpected has failed")]
 
-mod talk;
-mod frames;
-mod text;
 mod composites;
 mod golden;
 mod specification;

@@ -1,0 +1,3 @@
+//! Messages of AMQP 1.0 in frames of any size.
+
+mod frames;
