@@ -79,15 +79,6 @@ pub fn is_subset(inner: &str, outer: &str) -> bool {
     }
 }
 
-/// Whether a filter of the first list and one of the second match a common subject. An empty list
-/// matches every subject.
-pub fn do_lists_collide<F: AsRef<str>, S: AsRef<str>>(firsts: &[F], seconds: &[S]) -> bool {
-    if firsts.is_empty() || seconds.is_empty() {
-        return true;
-    }
-    firsts.iter().any(|first| seconds.iter().any(|second| do_collide(first.as_ref(), second.as_ref())))
-}
-
 fn is_wildcard(token: &str) -> bool {
     matches!(token, "*" | ">")
 }
@@ -179,8 +170,5 @@ mod tests {
             assert_eq!(do_collide(second, first), collide, "{second} and {first}");
             assert_eq!(is_subset(first, second), subset, "{first} in {second}");
         }
-        assert!(do_lists_collide::<_, &str>(&["a"], &[]));
-        assert!(do_lists_collide(&["a", "b"], &["c", "b"]));
-        assert!(!do_lists_collide(&["a", "b"], &["c"]));
     }
 }

@@ -22,11 +22,7 @@ use crate::jetstream::error::ApiError;
 use crate::jetstream::pull;
 use crate::jetstream::request::ApiRequest;
 use crate::jetstream::stream_config::Retention;
-use crate::limits::CONFIGURATION_BYTES_MAX;
-
-/// The most consumers on a page, names and details.
-const NAMES_A_PAGE: usize = 1024;
-const DETAILS_A_PAGE: usize = 256;
+use crate::limits::{CONFIGURATION_BYTES_MAX, DETAILS_PAGE_LEN, NAMES_PAGE_LEN};
 
 /// Letters of a name that the broker chooses, as in nats-server.
 const MADE_NAME_LETTERS: usize = 8;
@@ -135,7 +131,7 @@ pub(super) fn names<W: World>(call: &Call<'_, W>, stream: &str) -> Result<(), Fa
         let consumers = queue.stream().into_iter().flat_map(Stream::consumers);
         consumers.map(|consumer| consumer.name().to_string()).collect::<Vec<_>>()
     })?;
-    let page = Page::new(all.len(), request.offset, NAMES_A_PAGE);
+    let page = Page::new(all.len(), request.offset, NAMES_PAGE_LEN);
     let consumers = all.get(page.range()).unwrap_or_default().to_vec();
     call.answer(&encode(call.kind, &ConsumerNames { page, consumers }));
     Ok(())
@@ -147,7 +143,7 @@ pub(super) fn list<W: World>(call: &Call<'_, W>, stream: &str) -> Result<(), Fai
     let now = call.world.now();
     let (page, consumers) = call.look(stream, |queue| {
         let all: Vec<&StreamConsumer> = queue.stream().into_iter().flat_map(Stream::consumers).collect();
-        let page = Page::new(all.len(), request.offset, DETAILS_A_PAGE);
+        let page = Page::new(all.len(), request.offset, DETAILS_PAGE_LEN);
         let shown = all.get(page.range()).unwrap_or_default().iter();
         (page, shown.map(|consumer| consumer_info(stream, consumer, now)).collect::<Vec<_>>())
     })?;

@@ -427,3 +427,18 @@ fn message_get_kind() -> &'static str {
 fn text(bytes: &[u8]) -> std::borrow::Cow<'_, str> {
     String::from_utf8_lossy(bytes)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn headers_follow_those_of_the_message() {
+        for (block, expected) in [
+            (&b""[..], &b"NATS/1.0\r\nNats-Sequence: 2\r\n\r\n"[..]),
+            (b"NATS/1.0\r\nA: b\r\n\r\n", b"NATS/1.0\r\nA: b\r\nNats-Sequence: 2\r\n\r\n"),
+        ] {
+            assert_eq!(with_headers(block, &[("Nats-Sequence", "2")]), expected);
+        }
+    }
+}

@@ -22,15 +22,12 @@ use crate::jetstream::error::ApiError;
 use crate::jetstream::request::{ApiRequest, ConsumerVerb, StreamVerb, SystemVerb};
 use crate::jetstream::stream_config::StreamConfig;
 use crate::jetstream::stream_info::StreamInfo;
+use crate::limits::{DETAILS_PAGE_LEN, NAMES_PAGE_LEN};
 use crate::protocol_error::ProtocolError;
 use crate::subject::{do_collide, filter_of_key, is_valid_name};
 
 /// The prefix of the subjects that the broker answers itself.
 pub(crate) const API_PREFIX: &[u8] = b"$JS.";
-
-/// The most streams on a page, names and details.
-const NAMES_A_PAGE: usize = 1024;
-const DETAILS_A_PAGE: usize = 256;
 
 /// Performs a request; `false` if the subject is none, and the message is published like any other.
 ///
@@ -219,7 +216,7 @@ impl<W: World> Call<'_, W> {
     fn stream_names(&self) -> Result<(), Failure> {
         let request: StreamsRequest = bodies::optional(self.body)?;
         let names = self.wanted(&request);
-        let page = Page::new(names.len(), request.offset, NAMES_A_PAGE);
+        let page = Page::new(names.len(), request.offset, NAMES_PAGE_LEN);
         let streams = names.get(page.range()).unwrap_or_default().iter().map(Name::to_string).collect();
         self.answer(&encode(self.kind, &StreamNames { page, streams }));
         Ok(())
@@ -228,7 +225,7 @@ impl<W: World> Call<'_, W> {
     fn stream_list(&self) -> Result<(), Failure> {
         let request: StreamsRequest = bodies::optional(self.body)?;
         let names = self.wanted(&request);
-        let page = Page::new(names.len(), request.offset, DETAILS_A_PAGE);
+        let page = Page::new(names.len(), request.offset, DETAILS_PAGE_LEN);
         let shown = names.get(page.range()).unwrap_or_default().iter();
         let info = |name: &Name| self.info_of(&name.to_string(), Details::default()).ok();
         let streams = shown.filter_map(info).collect();

@@ -22,10 +22,7 @@ use crate::jetstream::consumer_check::check_stream_update;
 use crate::jetstream::error::ApiError;
 use crate::jetstream::stream_check::StreamContext;
 use crate::jetstream::stream_config::{StreamConfig, StreamConfigRequest};
-use crate::limits::CONFIGURATION_BYTES_MAX;
-
-/// The most subjects on a page of details, as in nats-server.
-const SUBJECTS_A_PAGE: usize = 100_000;
+use crate::limits::{CONFIGURATION_BYTES_MAX, SUBJECT_DETAILS_PAGE_LEN};
 
 /// STREAM.CREATE: a stream with this configuration, which may be there already.
 pub(super) fn create<W: World>(call: &Call<'_, W>, name: &str) -> Result<(), Failure> {
@@ -124,7 +121,7 @@ pub(super) fn info<W: World>(call: &Call<'_, W>, name: &str) -> Result<(), Failu
         call.answer(&encode(call.kind, &StreamCreated { info, did_create: false }));
         return Ok(());
     }
-    let page = Page::new(info.state.subjects.len(), request.offset, SUBJECTS_A_PAGE);
+    let page = Page::new(info.state.subjects.len(), request.offset, SUBJECT_DETAILS_PAGE_LEN);
     let subjects = std::mem::take(&mut info.state.subjects);
     info.state.subjects = subjects.into_iter().skip(page.offset).take(page.limit).collect();
     call.answer(&encode(call.kind, &StreamDetails { page, info }));

@@ -24,12 +24,6 @@ pub fn set_required_level(metadata: &mut BTreeMap<String, String>, level: u32) {
     metadata.insert(REQUIRED_LEVEL.to_string(), level.to_string());
 }
 
-/// Adds to an answer what the server is.
-pub fn set_server(metadata: &mut BTreeMap<String, String>, version: &str) {
-    metadata.insert(SERVER_VERSION.to_string(), version.to_string());
-    metadata.insert(SERVER_LEVEL.to_string(), API_LEVEL.to_string());
-}
-
 /// The limits of an account; -1 for none, or 0 for those of a single stream.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
@@ -161,10 +155,9 @@ mod tests {
 
     #[test]
     fn metadata_of_the_server_is_not_stored() {
-        let mut metadata = BTreeMap::from([("k".to_string(), "v".to_string())]);
-        set_server(&mut metadata, "2.12.0");
-        let names: Vec<_> = metadata.keys().map(String::as_str).collect();
-        assert_eq!(names, ["_nats.level", "_nats.ver", "k"]);
+        let given = [("k", "v"), ("_nats.ver", "2.12.0"), ("_nats.level", "4")];
+        let mut metadata: BTreeMap<_, _> =
+            given.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect();
         set_required_level(&mut metadata, 1);
         let pairs: Vec<_> = metadata.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
         assert_eq!(pairs, [("_nats.req.level", "1"), ("k", "v")]);

@@ -50,7 +50,8 @@ macro_rules! fixed {
             )*
 
             /// All errors with a fixed sentence, by number.
-            pub const FIXED: &[Self] = &[$(Self::$name),*];
+            #[cfg(test)]
+            const FIXED: &[Self] = &[$(Self::$name),*];
         }
     };
 }
@@ -67,7 +68,8 @@ macro_rules! filled {
             )*
 
             /// The code and the number of every error with places to fill, by number.
-            pub const FILLED: &[(u16, u16)] = &[$(($code, $err_code)),*];
+            #[cfg(test)]
+            const FILLED: &[(u16, u16)] = &[$(($code, $err_code)),*];
         }
     };
 }
