@@ -14,6 +14,7 @@ use super::advisories::{AUDIT_SUBJECT, Audit, AuditClient, StreamAction, Transfe
 use crate::client::Client;
 use crate::header_block::{HEADERS, PLAIN};
 use crate::jetstream::error::ApiError;
+use crate::jetstream::status::Status;
 
 /// Why a request fails.
 pub(super) enum Failure {
@@ -109,6 +110,13 @@ impl<W: World> Call<'_, W> {
         let form = if block.is_empty() { PLAIN } else { HEADERS };
         let properties = Properties::new(self.client.settings.origins.origin(form));
         broker::answer(self.world, self.client.vhost, reply, &Publication::new(&properties, block, body));
+    }
+
+    /// Sends a status without a message to the reply subject.
+    pub(super) fn refuse(&self, status: &Status<'_>) {
+        let mut block = Vec::new();
+        status.push(&mut block);
+        self.send(&block, b"");
     }
 
     /// Looks at a stream.

@@ -244,11 +244,7 @@ pub(super) fn next<W: World>(call: &Call<'_, W>, stream: &str, consumer: &str) -
             broker::request_from_stream(call.world, &call.client.actor(), of, &request)?;
         }
         Ok(None) => {}
-        Err(status) => {
-            let mut block = Vec::new();
-            status.push(&mut block);
-            call.send(&block, b"");
-        }
+        Err(status) => call.refuse(&status),
     }
     Ok(())
 }

@@ -58,7 +58,7 @@ pub(super) fn direct<W: World>(
         Ok((_, Some(wanted))) => send(call, stream, Get::one(Name::new(reply), GetForm::Direct, wanted)),
         Ok((request, None)) => batch(call, stream, &request, reply),
         Err(status) => {
-            refuse(call, &status);
+            call.refuse(&status);
             Ok(())
         }
     }
@@ -98,7 +98,7 @@ fn batch<W: World>(
     );
     match found {
         Ok(true) => {}
-        Ok(false) => refuse(call, &Status::NoResults),
+        Ok(false) => call.refuse(&Status::NoResults),
         Err(error) => return Err(error.into()),
     }
     Ok(())
@@ -134,12 +134,6 @@ fn send<W: World>(call: &Call<'_, W>, stream: &str, get: Get) -> Result<(), Fail
             queue.get_from_stream(get);
         },
     )?)
-}
-
-fn refuse<W: World>(call: &Call<'_, W>, status: &Status<'_>) {
-    let mut block = Vec::new();
-    status.push(&mut block);
-    call.send(&block, b"");
 }
 
 /// The message that a request asks for.

@@ -19,7 +19,9 @@ use crate::jetstream::ack::{AckSubject, FlowSubject};
 use crate::jetstream::answers::{Page, StreamList, StreamNames, encode, encode_error};
 use crate::jetstream::bodies::{self, StreamsRequest};
 use crate::jetstream::error::ApiError;
+use crate::jetstream::publish_headers::check_required_level;
 use crate::jetstream::request::{ApiRequest, ConsumerVerb, StreamVerb, SystemVerb};
+use crate::jetstream::status::Status;
 use crate::jetstream::stream_config::StreamConfig;
 use crate::jetstream::stream_info::StreamInfo;
 use crate::limits::{DETAILS_PAGE_LEN, NAMES_PAGE_LEN};
@@ -70,8 +72,16 @@ pub(crate) fn perform<W: World>(
         body: publish.payload,
         kind: request.kind(),
     };
-    let performed = call.perform(&request);
-    if is_counted(&request) && !matches!(performed, Err(Failure::Refused)) {
+    let is_for_messages = is_for_messages(&request);
+    let performed = match publish.headers.map_or(Ok(()), check_required_level) {
+        Ok(()) => call.perform(&request),
+        Err(_) if is_for_messages => {
+            call.refuse(&Status::RequiredApiLevel);
+            Ok(())
+        }
+        Err(error) => Err(error.into()),
+    };
+    if !is_for_messages && !matches!(performed, Err(Failure::Refused)) {
         world.count_stream_request(client.vhost, performed.is_err());
     }
     match performed {
@@ -84,9 +94,9 @@ pub(crate) fn perform<W: World>(
     }
 }
 
-/// Whether nats-server counts a request among those to its API. Requests for messages are none.
-fn is_counted(request: &ApiRequest<'_>) -> bool {
-    !matches!(
+/// Whether a request is for messages: nats-server does not count it among those to its API, and refuses it by a status.
+fn is_for_messages(request: &ApiRequest<'_>) -> bool {
+    matches!(
         request,
         ApiRequest::DirectGet { .. }
             | ApiRequest::DirectGetLast { .. }
