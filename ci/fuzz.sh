@@ -5,7 +5,7 @@ set -euo pipefail
 cd "$(dirname "$0")/../fuzz"
 seconds=${1:?usage: ci/fuzz.sh SECONDS}
 
-programs=${CARGO_TARGET_DIR:-../target}/debug
+program=${CARGO_TARGET_DIR:-../target}/debug/imori-fuzz
 
 # Seconds in which a planted fault has to be found. A few are the rule, and 30 of a quick machine the exception.
 planted_seconds=400
@@ -13,15 +13,13 @@ planted_seconds=400
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 
-mapfile -t targets < <(basename -s .rs fuzz_targets/*.rs)
-
 # fuzz TARGET CORPUS SECONDS
 fuzz() {
     local target=$1 corpus=$2 seconds=$3 dict=${1%%_*}.dict
     local options=(-max_len=1024 "-max_total_time=$seconds" "-artifact_prefix=${artifacts:-artifacts/$target/}")
     [ ! -e "$dict" ] || options+=("-dict=$dict")
     mkdir -p "$corpus" "artifacts/$target"
-    "$programs/$target" "${options[@]}" "$corpus"
+    IMORI_FUZZ_TARGET=$target "$program" "${options[@]}" "$corpus"
 }
 
 # check TARGET: both of its runs; prints one line, and the end of the log where something is wrong.
@@ -49,5 +47,5 @@ RUSTC_WORKSPACE_WRAPPER=$PWD/../ci/coverage.sh cargo build --quiet --locked --bi
 echo "built in $SECONDS s"
 
 export -f check fuzz
-export folder seconds planted_seconds programs
-printf '%s\n' "${targets[@]}" | xargs -P 2 -I '{}' bash -c 'check {}'
+export folder seconds planted_seconds program
+"$program" | xargs -P 2 -I '{}' bash -c 'check {}'

@@ -8,6 +8,6 @@ const VARIABLE: &str = "IMORI_FUZZ_PLANTED";
 static IS_PLANTED: LazyLock<bool> = LazyLock::new(|| std::env::var_os(VARIABLE).is_some());
 
 /// Panics if the input has the property that a target calls its planted fault, and the faults are planted.
-pub fn fail_if_planted(has_property: bool) {
+pub(crate) fn fail_if_planted(has_property: bool) {
     assert!(!(has_property && *IS_PLANTED), "the planted fault is found");
 }

@@ -4,8 +4,6 @@
 //! encoded again reads the same; every table can be walked to its end; nothing is awaited past the limit.
 //! The first byte of the input decides the sizes of the pieces.
 
-#![no_main]
-
 use imori_amqp091::codec::frame::{
     FRAME_BYTES, Frame, FrameType, Step, decode, push_content_header, push_frame,
 };
@@ -13,7 +11,8 @@ use imori_amqp091::codec::methods::Method;
 use imori_amqp091::codec::properties::{BasicProperties, ContentHeader};
 use imori_amqp091::codec::push::push_field;
 use imori_amqp091::codec::table::{FieldValue, Table};
-use libfuzzer_sys::fuzz_target;
+
+use crate::planted::fail_if_planted;
 
 /// Bytes of a payload at most.
 const PAYLOAD_BYTES_MAX: usize = 512;
@@ -26,7 +25,8 @@ struct Outcome {
     rest: usize,
 }
 
-fuzz_target!(|data: &[u8]| {
+/// Runs one input.
+pub(crate) fn test_one_input(data: &[u8]) {
     let [sizes, input @ ..] = data else { return };
     let whole = run(input, input.len().max(1));
     assert_eq!(run(input, usize::from(sizes % 16) + 1), whole);
@@ -35,7 +35,7 @@ fuzz_target!(|data: &[u8]| {
         assert_eq!(again.frames, std::slice::from_ref(frame), "what was read can be written");
         assert!(!again.is_refused && again.rest == 0);
     }
-});
+}
 
 fn run(input: &[u8], size: usize) -> Outcome {
     let mut outcome = Outcome { frames: Vec::new(), is_refused: false, rest: 0 };
@@ -127,5 +127,5 @@ fn look(value: FieldValue<'_>) {
 /// Does nothing unless a fault is planted: then an array in the arguments of a queue is one too many.
 fn planted(arguments: Table<'_>) {
     let is_found = arguments.iter().any(|(_, value)| matches!(value, FieldValue::Array(_)));
-    imori_fuzz::fail_if_planted(is_found);
+    fail_if_planted(is_found);
 }

@@ -5,8 +5,6 @@
 //! headers and a body for other protocols; nothing is awaited past the limit.
 //! The first byte of the input decides the sizes of the pieces.
 
-#![no_main]
-
 use imori_amqp10::codec::composites::{Performative, SaslFrame};
 use imori_amqp10::codec::frame::{Frame, FrameKind, Step, decode, push_frame};
 use imori_amqp10::codec::push::push_value;
@@ -14,7 +12,8 @@ use imori_amqp10::codec::sections::{Section, Sections};
 use imori_amqp10::codec::value::{Map, Value};
 use imori_amqp10::{FORMS, reader_of_form};
 use imori_core::message::{MessageView, OriginId, Properties};
-use libfuzzer_sys::fuzz_target;
+
+use crate::planted::fail_if_planted;
 
 /// Bytes of a frame at most.
 const FRAME_BYTES_MAX: usize = 512;
@@ -27,7 +26,8 @@ struct Outcome {
     rest: usize,
 }
 
-fuzz_target!(|data: &[u8]| {
+/// Runs one input.
+pub(crate) fn test_one_input(data: &[u8]) {
     let [sizes, input @ ..] = data else { return };
     let whole = run(input, input.len().max(1));
     assert_eq!(run(input, usize::from(sizes % 16) + 1), whole);
@@ -41,7 +41,7 @@ fuzz_target!(|data: &[u8]| {
     if let Ok((value, _)) = Value::decode(input) {
         look(value);
     }
-});
+}
 
 fn run(input: &[u8], size: usize) -> Outcome {
     let mut outcome = Outcome { frames: Vec::new(), is_refused: false, rest: 0 };
@@ -194,5 +194,5 @@ fn look(value: Value<'_>) {
 
 /// Does nothing unless a fault is planted: then an `open` that desires two capabilities has one too many.
 fn planted(is_found: bool) {
-    imori_fuzz::fail_if_planted(is_found);
+    fail_if_planted(is_found);
 }

@@ -5,8 +5,6 @@
 //! message that was written reads the same.
 //! The first byte of the input decides the size of frames, and whether the message died.
 
-#![no_main]
-
 use std::sync::Arc;
 
 use imori_amqp10::codec::composites::{Header, Performative, Properties as OwnProperties};
@@ -22,11 +20,13 @@ use imori_core::message::{Address, AddressView, DeathReason, Deaths, MessageView
 use imori_core::name::Name;
 use imori_core::outbound::{Encoder, Recipient, SessionId, SharedHeaders};
 use imori_core::time::Time;
-use libfuzzer_sys::fuzz_target;
+
+use crate::planted::fail_if_planted;
 
 const USER: &[u8] = b"guest";
 
-fuzz_target!(|data: &[u8]| {
+/// Runs one input.
+pub(crate) fn test_one_input(data: &[u8]) {
     let [choice, payload @ ..] = data else { return };
     let incoming = match read(payload, SOLE_ORIGINS, USER) {
         Ok(incoming) => incoming,
@@ -62,7 +62,7 @@ fuzz_target!(|data: &[u8]| {
         assert_eq!(dead.bare, came.bare, "the bare message of a dead letter is the same bytes");
         assert_eq!(dead.header.ttl, None, "a message that died does not expire again");
     }
-});
+}
 
 /// A payload by what its sections are for.
 struct Parts<'a> {
@@ -168,5 +168,5 @@ fn written(incoming: &Incoming<'_>, frame_bytes_max: u32, deaths: Option<&Arc<De
 
 /// Does nothing unless a fault is planted: then a message with an id is one too many.
 fn planted(is_found: bool) {
-    imori_fuzz::fail_if_planted(is_found);
+    fail_if_planted(is_found);
 }

@@ -4,14 +4,13 @@
 //! Held: nothing panics; no request without a signature passes a scheme; one that needs none is refused for its body
 //! only; headers that authenticate are in no payload.
 
-#![no_main]
-
 use std::sync::LazyLock;
 
 use imori_automation::times::Timestamp;
 use imori_automation::value::{Map, Value};
 use imori_automation::webhooks::{Accepted, Headers, Scheme, WebhookError, WebhookSettings};
-use libfuzzer_sys::fuzz_target;
+
+use crate::planted::fail_if_planted;
 
 static WEBHOOKS: LazyLock<Vec<WebhookSettings>> = LazyLock::new(|| {
     let settings = [
@@ -30,7 +29,8 @@ fn settings_of(text: &[u8]) -> Option<WebhookSettings> {
     WebhookSettings::read(Value::from_json(text).ok()?.as_map()?).ok()
 }
 
-fuzz_target!(|data: &[u8]| {
+/// Runs one input.
+pub(crate) fn test_one_input(data: &[u8]) {
     let end = data.windows(2).position(|bytes| bytes == b"\n\n").unwrap_or(data.len());
     let (lines, body) = data.split_at(end);
     let body = body.get(2..).unwrap_or_default();
@@ -70,10 +70,10 @@ fuzz_target!(|data: &[u8]| {
             !webhook.url.is_empty() && (webhook.scheme == Scheme::Unsigned) == webhook.secrets.is_empty()
         );
     }
-});
+}
 
 /// Does nothing unless a fault is planted: then two headers in a payload are one too many.
 fn planted(headers: &Map) {
     let is_found = headers.len() == 2;
-    imori_fuzz::fail_if_planted(is_found);
+    fail_if_planted(is_found);
 }

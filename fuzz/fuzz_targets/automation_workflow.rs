@@ -1,12 +1,12 @@
 //! Any document is refused or runs a few steps, and its state survives JSON.
 
-#![no_main]
-
 use imori_automation::orquesta::Workflow;
 use imori_automation::times::Timestamp;
 use imori_automation::value::{Map, Value};
 use imori_automation::workflows::{Answers, CallStatus, Command, Conductor, Step, WorkflowEvent};
-use libfuzzer_sys::fuzz_target;
+use libfuzzer_sys::arbitrary::{Arbitrary as _, Unstructured};
+
+use crate::planted::fail_if_planted;
 
 /// The beginning of each workflow: with random keys alone, few would have tasks.
 const HEAD: &str =
@@ -15,8 +15,10 @@ const HEAD: &str =
 /// Events of one run.
 const STEPS: usize = 16;
 
-fuzz_target!(|input: (&str, Vec<u8>)| {
-    let (text, choices) = input;
+/// Runs one input: a document, and bytes that choose the events.
+pub(crate) fn test_one_input(data: &[u8]) {
+    let input = <(&str, Vec<u8>)>::arbitrary_take_rest(Unstructured::new(data));
+    let Ok((text, choices)) = input else { return };
     let Ok(workflow) = Workflow::read(&format!("{HEAD}{text}")) else { return };
     let mut state: Option<Map> = None;
     let mut calls: Vec<String> = Vec::new();
@@ -34,7 +36,7 @@ fuzz_target!(|input: (&str, Vec<u8>)| {
         let json = Value::Map(transition.state).to_json();
         let stored = Value::from_json(json.as_bytes()).expect("a state is JSON");
         state = stored.as_map().cloned();
-        imori_fuzz::fail_if_planted(transition.result.is_some());
+        fail_if_planted(transition.result.is_some());
         let at = usize::from(*choice);
         let call = calls.get(at % calls.len().max(1)).cloned();
         event = match (choice % 8, call) {
@@ -54,4 +56,4 @@ fuzz_target!(|input: (&str, Vec<u8>)| {
             (_, None) => WorkflowEvent::ResumeRequested,
         };
     }
-});
+}

@@ -3,13 +3,13 @@
 //! Held: the line and the column of an error, and those of each key, lie within the text; what is read is a value that
 //! JSON has.
 
-#![no_main]
-
 use imori_automation::value::Value;
 use imori_automation::yaml::{load, load_with_lines};
-use libfuzzer_sys::fuzz_target;
 
-fuzz_target!(|data: &[u8]| {
+use crate::planted::fail_if_planted;
+
+/// Runs one input.
+pub(crate) fn test_one_input(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
     let lines = lines(text);
     match load_with_lines(text) {
@@ -30,7 +30,7 @@ fuzz_target!(|data: &[u8]| {
             assert!(!error.message.is_empty());
         }
     }
-});
+}
 
 /// The number of lines, as the parser counts them: each `\r`, `\r\n` and `\n` begins one.
 fn lines(text: &str) -> usize {
@@ -41,5 +41,5 @@ fn lines(text: &str) -> usize {
 /// Does nothing unless a fault is planted: then a list within a list is one too many.
 fn planted(value: &Value) {
     let is_found = value.as_list().is_some_and(|list| list.iter().any(|item| item.as_list().is_some()));
-    imori_fuzz::fail_if_planted(is_found);
+    fail_if_planted(is_found);
 }

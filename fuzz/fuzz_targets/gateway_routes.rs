@@ -3,20 +3,21 @@
 //! Input: a routes file. Its files are not there, and its scripts are not compiled.
 //! Held: each fault has a line of the input and a message on one line, and each route can be shown.
 
-#![no_main]
 #![allow(dead_code, reason = "what serves routes is not built here")]
 
 use std::path::Path;
 
-use libfuzzer_sys::fuzz_target;
 use routes::load;
+
+use crate::planted::fail_if_planted;
 
 /// The gateway's own module, so that nobody builds a server to fuzz a parser.
 #[allow(unused_imports, reason = "it exports what serves routes")]
 #[path = "../../crates/imori-gateway/src/routes/mod.rs"]
 mod routes;
 
-fuzz_target!(|data: &[u8]| {
+/// Runs one input.
+pub(crate) fn test_one_input(data: &[u8]) {
     let Ok(text) = str::from_utf8(data) else { return };
     let lines = text.matches('\n').count() + 1;
     match load(text, Path::new("none/routes.toml")) {
@@ -35,10 +36,10 @@ fuzz_target!(|data: &[u8]| {
             }
         }
     }
-});
+}
 
 /// Does nothing unless a fault is planted: then a route that responds by itself is one too many.
 fn planted(routes: &[String]) {
     let is_found = routes.iter().any(|route| route.contains(" return "));
-    imori_fuzz::fail_if_planted(is_found);
+    fail_if_planted(is_found);
 }

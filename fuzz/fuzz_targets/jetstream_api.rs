@@ -5,8 +5,6 @@
 //! checked passes the check unchanged; a status is one header block.
 //! The first byte of the input chooses what the rest is.
 
-#![no_main]
-
 use imori_nats::codec::duration::Nanos;
 use imori_nats::codec::time::Timestamp;
 use imori_nats::jetstream::account::{AccountLimits, ServerLimits};
@@ -28,9 +26,11 @@ use imori_nats::jetstream::stream_check::StreamContext;
 use imori_nats::jetstream::stream_config::{StreamConfig, StreamConfigRequest};
 use imori_nats::subject::{do_collide, is_subset, is_valid};
 use imori_nats::transform::Transform;
-use libfuzzer_sys::fuzz_target;
 
-fuzz_target!(|data: &[u8]| {
+use crate::planted::fail_if_planted;
+
+/// Runs one input.
+pub(crate) fn test_one_input(data: &[u8]) {
     let Some((choice, input)) = data.split_first() else { return };
     match choice % 9 {
         0 => subject(input),
@@ -43,7 +43,7 @@ fuzz_target!(|data: &[u8]| {
         7 => texts(input),
         _ => transform(input),
     }
-});
+}
 
 /// A subject of the API, with and without a domain.
 fn subject(input: &[u8]) {
@@ -204,5 +204,5 @@ fn assert_block(status: &Status<'_>) {
 
 /// Does nothing unless a fault is planted: then a subject of an acknowledgement is one too many.
 fn planted() {
-    imori_fuzz::fail_if_planted(true);
+    fail_if_planted(true);
 }

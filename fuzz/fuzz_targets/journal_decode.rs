@@ -3,15 +3,15 @@
 //! Held: nothing panics; what is read takes no more bytes than there are, and reads the same once it is
 //! written anew. With an odd first byte the rest is the payload of a record whose checksum is right.
 
-#![no_main]
-
 use imori_store::lsn::Lsn;
 use imori_store::records::record::{self, RecordType, RecordView};
 use imori_store::records::{FileHeader, batch};
 use imori_store::seal::{Seal, StoreId};
-use libfuzzer_sys::fuzz_target;
 
-fuzz_target!(|data: &[u8]| {
+use crate::planted::fail_if_planted;
+
+/// Runs one input.
+pub(crate) fn test_one_input(data: &[u8]) {
     let [choice, input @ ..] = data else { return };
     let seal = Seal::new(StoreId([1; 16]));
     if choice % 2 == 0 {
@@ -24,7 +24,7 @@ fuzz_target!(|data: &[u8]| {
     let (kind, lsn) = (RecordType::Message, Lsn(1 + u64::from(*choice)));
     record::push(&mut bytes, seal, &RecordView { lsn, kind, flags: 0, generation: 1, payload: input });
     check(&bytes, seal);
-});
+}
 
 fn check(input: &[u8], seal: Seal) {
     let Ok((view, consumed)) = record::decode(input, seal) else { return };
@@ -38,5 +38,5 @@ fn check(input: &[u8], seal: Seal) {
 /// Does nothing unless a fault is planted: then a payload that begins with 0, 0, 1 is one too many.
 fn planted(payload: &[u8]) {
     let is_found = payload.starts_with(&[0, 0, 1]);
-    imori_fuzz::fail_if_planted(is_found);
+    fail_if_planted(is_found);
 }

@@ -4,15 +4,14 @@
 //! operation that is encoded again reads the same; nothing is awaited past the limits.
 //! The first byte of the input chooses the direction, the second the sizes of the pieces.
 
-#![no_main]
-
 use imori_nats::codec::decode::{Decoder, Step};
 use imori_nats::codec::encode::{push_message, push_publish, push_subscribe, push_unsubscribe};
 use imori_nats::codec::error::DecodeError;
 use imori_nats::codec::headers::Headers;
 use imori_nats::codec::operation::{ClientOp, ServerOp};
 use imori_nats::limits::Limits;
-use libfuzzer_sys::fuzz_target;
+
+use crate::planted::fail_if_planted;
 
 const LIMITS: Limits = Limits { control_line_bytes_max: 64, payload_bytes_max: 512 };
 
@@ -27,7 +26,8 @@ struct Outcome {
     rest: usize,
 }
 
-fuzz_target!(|data: &[u8]| {
+/// Runs one input.
+pub(crate) fn test_one_input(data: &[u8]) {
     let [direction, sizes, input @ ..] = data else { return };
     let step = if direction % 2 == 0 { client_step } else { server_step };
     let whole = run(step, LIMITS, input, input.len().max(1));
@@ -37,7 +37,7 @@ fuzz_target!(|data: &[u8]| {
         assert_eq!(again.operations, std::slice::from_ref(operation), "what was read can be written");
         assert!(!again.is_refused && again.rest == 0);
     }
-});
+}
 
 type StepFn = fn(&mut Decoder, &[u8]) -> Result<Step<Vec<u8>>, DecodeError>;
 
@@ -120,5 +120,5 @@ fn server_step(decoder: &mut Decoder, input: &[u8]) -> Result<Step<Vec<u8>>, Dec
 /// Does nothing unless a fault is planted: then headers without a message are one too many.
 fn planted(headers: Option<&[u8]>) {
     let is_found = headers.is_some_and(|headers| headers.ends_with(b"\r\n"));
-    imori_fuzz::fail_if_planted(is_found);
+    fail_if_planted(is_found);
 }

@@ -4,13 +4,13 @@
 //! Held: the routes are TOML, each problem has a line of the input and a message on one line, and a text without problems
 //! has routes.
 
-#![no_main]
-
 use imori_nginx::import;
-use libfuzzer_sys::fuzz_target;
 use toml::Table;
 
-fuzz_target!(|data: &[u8]| {
+use crate::planted::fail_if_planted;
+
+/// Runs one input.
+pub(crate) fn test_one_input(data: &[u8]) {
     let Ok(text) = str::from_utf8(data) else { return };
     let imported = import(text, "fuzz.conf");
     let lines = text.matches('\n').count() + 1;
@@ -22,11 +22,11 @@ fuzz_target!(|data: &[u8]| {
     let table =
         imported.routes.parse::<Table>().unwrap_or_else(|error| panic!("{error}\n{}", imported.routes));
     planted(&table);
-});
+}
 
 /// Does nothing unless a fault is planted: then a route that a script answers is one too many.
 fn planted(table: &Table) {
     let routes = table.get("route").and_then(|routes| routes.as_array());
     let is_found = routes.is_some_and(|routes| routes.iter().any(|route| route.get("content").is_some()));
-    imori_fuzz::fail_if_planted(is_found);
+    fail_if_planted(is_found);
 }

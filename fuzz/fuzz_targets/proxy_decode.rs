@@ -4,11 +4,7 @@
 //! gives the same when it is written anew by the specification. The first byte chooses whether the signature stands before
 //! the input, which the fuzzer would have to guess.
 
-#![no_main]
-
 use std::net::SocketAddr;
-
-use libfuzzer_sys::fuzz_target;
 
 /// The reader itself: it needs nothing of the server.
 #[path = "../../crates/imori-server/src/peers/proxy.rs"]
@@ -16,13 +12,16 @@ mod proxy;
 
 use proxy::{Proxied, begins_header, header_bytes, read_header};
 
+use crate::planted::fail_if_planted;
+
 /// PROXY protocol, 2.2.
 const SIGNATURE: &[u8] = b"\r\n\r\n\0\r\nQUIT\n";
 
 /// The fixed part and the most that may follow it.
 const HEADER_BYTES_MAX: usize = 16 + 2 * 1024;
 
-fuzz_target!(|data: &[u8]| {
+/// Runs one input.
+pub(crate) fn test_one_input(data: &[u8]) {
     let [choice, input @ ..] = data else { return };
     let before = if choice % 2 == 0 { SIGNATURE } else { b"" };
     let bytes = [before, input].concat();
@@ -31,7 +30,7 @@ fuzz_target!(|data: &[u8]| {
     let Ok(read) = read_header(header) else { return };
     planted(&read);
     assert_eq!(read_header(&written(&read)), Ok(read), "what was read can be written");
-});
+}
 
 /// Gives the bytes of the header, as they are known once all have come; `None` where it is none.
 fn awaited(bytes: &[u8]) -> Option<usize> {
@@ -78,5 +77,5 @@ fn written(of: &Proxied) -> Vec<u8> {
 
 /// Does nothing unless a fault is planted: then a client with TLS is one too many.
 fn planted(read: &Proxied) {
-    imori_fuzz::fail_if_planted(read.is_encrypted);
+    fail_if_planted(read.is_encrypted);
 }

@@ -3,15 +3,15 @@
 //! Held: nothing panics; a record that was read and written again reads the same.
 //! The first byte of the input chooses the kind.
 
-#![no_main]
-
 use imori_core::record::{
     Checkpoint, Definition, MessageRecord, StreamRecord, decode_annotations, decode_counts,
     decode_dedup_entries, decode_purge, decode_settle, encode_annotations, encode_counts, encode_settle,
 };
-use libfuzzer_sys::fuzz_target;
 
-fuzz_target!(|data: &[u8]| {
+use crate::planted::fail_if_planted;
+
+/// Runs one input.
+pub(crate) fn test_one_input(data: &[u8]) {
     let [choice, input @ ..] = data else { return };
     match choice % 8 {
         0 => {
@@ -55,10 +55,10 @@ fuzz_target!(|data: &[u8]| {
             let _ = decode_dedup_entries(input, &mut |_, _| {});
         }
     }
-});
+}
 
 /// Does nothing unless a fault is planted: then a consumer cannot be deleted.
 fn planted(record: &StreamRecord) {
     let is_found = matches!(record, StreamRecord::ConsumerGone(..));
-    imori_fuzz::fail_if_planted(is_found);
+    fail_if_planted(is_found);
 }

@@ -3,8 +3,6 @@
 //! Held: nothing panics; what verifies reads the same once it is written anew; of a changed page nothing
 //! is read but what was written, in its order, and what is missing is told.
 
-#![no_main]
-
 use std::convert::Infallible;
 
 use bytes::Bytes;
@@ -13,16 +11,18 @@ use imori_store::seal::{Seal, StoreId};
 use imori_store::segment::{
     self, PageEntry, PageFacts, PageRef, PageTimes, Row, RowPlacement, SegmentHeader, SubjectDigest,
 };
-use libfuzzer_sys::fuzz_target;
 
-fuzz_target!(|data: &[u8]| {
+use crate::planted::fail_if_planted;
+
+/// Runs one input.
+pub(crate) fn test_one_input(data: &[u8]) {
     let [choice, input @ ..] = data else { return };
     let seal = Seal::new(StoreId([1; 16]));
     match choice % 2 {
         0 => anything(input, seal),
         _ => changed(input, seal),
     }
-});
+}
 
 fn anything(input: &[u8], seal: Seal) {
     if let Ok(header) = SegmentHeader::decode(input) {
@@ -97,5 +97,5 @@ fn row(count: u32, last: u64) -> Row {
 /// Does nothing unless a fault is planted: then a payload that begins with 0, 0, 1 is one too many.
 fn planted(payload: &[u8]) {
     let is_found = payload.starts_with(&[0, 0, 1]);
-    imori_fuzz::fail_if_planted(is_found);
+    fail_if_planted(is_found);
 }

@@ -3,12 +3,11 @@
 //! Held: nothing panics; an error stands within the text; a selector is not true together with its negation; it
 //! compiles to as much the second time.
 
-#![no_main]
-
 use std::borrow::Cow;
 
 use imori_core::selector::{FieldName, Fields, Number, Operand, Selector};
-use libfuzzer_sys::fuzz_target;
+
+use crate::planted::fail_if_planted;
 
 /// Gives each name a value of one kind, by its first byte.
 struct ByName(u8);
@@ -30,7 +29,8 @@ impl Fields for ByName {
     }
 }
 
-fuzz_target!(|data: &[u8]| {
+/// Runs one input.
+pub(crate) fn test_one_input(data: &[u8]) {
     let selector = match Selector::read(data) {
         Ok(Some(selector)) => selector,
         Ok(None) => return assert!(data.trim_ascii().is_empty()),
@@ -49,11 +49,11 @@ fuzz_target!(|data: &[u8]| {
         let is_negated = negated.as_ref().is_some_and(|negated| negated.matches(&fields));
         assert!(!(selector.matches(&fields) && is_negated), "it is true and false");
     }
-});
+}
 
 /// Does nothing unless a fault is planted: then a BETWEEN in parentheses is one too many.
 fn planted(selector: &Selector) {
     let text = selector.as_str();
     let is_found = text.contains('(') && text.contains("BETWEEN");
-    imori_fuzz::fail_if_planted(is_found);
+    fail_if_planted(is_found);
 }

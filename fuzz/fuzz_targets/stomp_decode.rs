@@ -4,15 +4,14 @@
 //! frame that is encoded again reads the same; nothing is awaited past the limits.
 //! The first byte of the input chooses version and login, the second the sizes of the pieces.
 
-#![no_main]
-
 use imori_stomp::codec::command::Command;
 use imori_stomp::codec::decode::{Decoder, Step};
 use imori_stomp::codec::encode::FrameWriter;
 use imori_stomp::codec::frame::{Frame, HeaderTable};
 use imori_stomp::codec::version::Version;
 use imori_stomp::limits::Limits;
-use libfuzzer_sys::fuzz_target;
+
+use crate::planted::fail_if_planted;
 
 /// A frame that owns what it says.
 #[derive(Debug, PartialEq, Eq)]
@@ -30,7 +29,8 @@ struct Outcome {
     rest: usize,
 }
 
-fuzz_target!(|data: &[u8]| {
+/// Runs one input.
+pub(crate) fn test_one_input(data: &[u8]) {
     let [setup, sizes, input @ ..] = data else { return };
     let version = match setup % 4 {
         0 => None,
@@ -52,7 +52,7 @@ fuzz_target!(|data: &[u8]| {
         let [again] = again.frames.as_slice() else { panic!("{frame:?} is one frame") };
         assert_eq!(read_as_written(frame), *again);
     }
-});
+}
 
 fn limits() -> Limits {
     // Small enough for a fuzzer to reach.
@@ -141,5 +141,5 @@ fn without_length(frame: &Owned) -> impl Iterator<Item = &(Vec<u8>, Vec<u8>)> {
 /// Does nothing unless a fault is planted: then a leading zero is taken for no number.
 fn planted(length: &[u8]) {
     let is_found = length.len() > 1 && length.starts_with(b"0");
-    imori_fuzz::fail_if_planted(is_found);
+    fail_if_planted(is_found);
 }

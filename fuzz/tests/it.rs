@@ -2,9 +2,11 @@
 //! the words of its dictionary. `make fuzz` runs them with coverage, and with the faults that are planted in them.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 use std::thread;
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_imori-fuzz");
 
 /// Targets that run at once.
 const AT_ONCE: usize = 2;
@@ -13,10 +15,8 @@ const AT_ONCE: usize = 2;
 fn no_target_finds_a_fault_in_a_second() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR"));
     fs::create_dir_all(folder.join("artifacts")).unwrap();
-    let files = fs::read_dir(folder.join("fuzz_targets")).unwrap();
-    let mut targets: Vec<String> =
-        files.map(|file| file.unwrap().path().file_stem().unwrap().to_str().unwrap().to_owned()).collect();
-    targets.sort_unstable();
+    let listed = String::from_utf8(Command::new(PROGRAM).output().unwrap().stdout).unwrap();
+    let targets: Vec<&str> = listed.lines().collect();
     assert!(targets.len() > 20);
     for some in targets.chunks(AT_ONCE) {
         thread::scope(|scope| some.iter().for_each(|target| drop(scope.spawn(|| run(folder, target)))));
@@ -25,8 +25,9 @@ fn no_target_finds_a_fault_in_a_second() {
 
 /// Runs a target; panics with the end of its output if it found a fault.
 fn run(folder: &Path, target: &str) {
-    let mut command = Command::new(program(target));
-    command.current_dir(folder).args(["-max_len=1024", "-max_total_time=1", "-artifact_prefix=artifacts/"]);
+    let mut command = Command::new(PROGRAM);
+    command.env("IMORI_FUZZ_TARGET", target).current_dir(folder);
+    command.args(["-max_len=1024", "-max_total_time=1", "-artifact_prefix=artifacts/"]);
     let dictionary = format!("{}.dict", target.split('_').next().unwrap_or_default());
     if folder.join(&dictionary).exists() {
         command.arg(format!("-dict={dictionary}"));
@@ -36,10 +37,4 @@ fn run(folder: &Path, target: &str) {
     let end: Vec<&str> = text.lines().rev().take(20).collect();
     assert!(output.status.success(), "{target}: {}", end.into_iter().rev().collect::<Vec<_>>().join("\n"));
     assert!(text.contains("Done "), "{target} did not run: {text}");
-}
-
-/// The program of a target, which Cargo builds beside the folder of this test.
-fn program(target: &str) -> PathBuf {
-    let here = std::env::current_exe().unwrap();
-    here.parent().and_then(Path::parent).unwrap().join(target)
 }

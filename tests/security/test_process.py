@@ -277,9 +277,10 @@ def test_the_workspace_forbids_unsafe_code() -> None:
 
 def test_every_fuzz_target_is_run() -> None:
     # SECURITY OPS-06, OPS-07.
-    targets = tomllib.loads((REPOSITORY / "fuzz/Cargo.toml").read_text())["bin"]
-    files = {file.stem for file in (REPOSITORY / "fuzz/fuzz_targets").glob("*.rs")}
-    assert {target["name"] for target in targets} == files
+    table = (REPOSITORY / "fuzz/fuzz_targets.rs").read_text()
+    listed = re.findall(r'^    \("(\w+)", \1::test_one_input\),$', table, re.MULTILINE)
+    files = sorted(file.stem for file in (REPOSITORY / "fuzz/fuzz_targets").glob("*.rs"))
+    assert sorted(listed) == files
     makefile = (REPOSITORY / "Makefile").read_text()
     assert "ci/fuzz.sh" in makefile
     assert "cargo-deny" in makefile
