@@ -14,11 +14,11 @@ use rustix::time::{ClockId, clock_gettime};
 const SHORT_SLICE_MAX: Duration = Duration::from_micros(500);
 
 /// The age of a reading before a slice. A long slice may count this much too much.
-const READING_AGE_MAX: Duration = Duration::from_millis(1);
+pub const READING_AGE_MAX: Duration = Duration::from_millis(1);
 
 /// The clock of the slices of one thread.
 #[derive(Debug)]
-pub(crate) struct SliceClock {
+pub struct SliceClock {
     started: Cell<Instant>,
     /// The thread's CPU time, and when it was read: before the slice.
     reading: Cell<(Instant, Duration)>,
@@ -26,13 +26,13 @@ pub(crate) struct SliceClock {
 
 impl SliceClock {
     /// A clock of this thread.
-    pub(crate) fn new() -> Self {
+    pub fn new() -> Self {
         let now = Instant::now();
         Self { started: Cell::new(now), reading: Cell::new((now, thread_cpu())) }
     }
 
     /// Begins a slice; returns the time of its beginning.
-    pub(crate) fn start(&self) -> Instant {
+    pub fn start(&self) -> Instant {
         let now = Instant::now();
         let (read_at, _) = self.reading.get();
         if now.saturating_duration_since(read_at) > READING_AGE_MAX {
@@ -43,7 +43,7 @@ impl SliceClock {
     }
 
     /// The CPU time of the slice so far, and the present.
-    pub(crate) fn used(&self) -> (Duration, Instant) {
+    pub fn used(&self) -> (Duration, Instant) {
         let now = Instant::now();
         let lasted = now.saturating_duration_since(self.started.get());
         if lasted <= SHORT_SLICE_MAX {
@@ -55,39 +55,8 @@ impl SliceClock {
 }
 
 /// The CPU time of this thread.
-fn thread_cpu() -> Duration {
+pub fn thread_cpu() -> Duration {
     let now = clock_gettime(ClockId::ThreadCPUTime);
     let seconds = u64::try_from(now.tv_sec).expect("CPU time is not negative");
     Duration::new(seconds, u32::try_from(now.tv_nsec).expect("nanoseconds of a second fit"))
-}
-
-#[cfg(test)]
-mod tests {
-    use std::thread;
-
-    use super::*;
-
-    /// Uses the CPU for this time.
-    fn spin(time: Duration) {
-        let begin = thread_cpu();
-        while thread_cpu() - begin < time {}
-    }
-
-    #[test]
-    fn slice_counts_what_it_has_used_and_not_what_it_has_waited() {
-        let clock = SliceClock::new();
-        for (spun_ms, slept_ms) in [(0, 0), (3, 0), (0, 20), (3, 20)] {
-            spin(2 * READING_AGE_MAX);
-            clock.start();
-            spin(Duration::from_millis(spun_ms));
-            thread::sleep(Duration::from_millis(slept_ms));
-            let (used, _) = clock.used();
-            let least = Duration::from_millis(spun_ms);
-            let most = least + READING_AGE_MAX + Duration::from_millis(1);
-            assert!(
-                least <= used && used <= most,
-                "{spun_ms} ms of CPU and {slept_ms} ms of sleep: {used:?}"
-            );
-        }
-    }
 }

@@ -14,7 +14,7 @@ use crate::{
 type Number<'a> = &'a mut dyn FnMut(&Handle) -> Result<(u32, u64), Error>;
 
 /// Appends `value`.
-pub(crate) fn encode(value: &Value, out: &mut Vec<u8>, number: Number<'_>) -> Result<(), Error> {
+pub fn encode(value: &Value, out: &mut Vec<u8>, number: Number<'_>) -> Result<(), Error> {
     encode_at(value, out, number, 0)
 }
 
@@ -81,7 +81,7 @@ fn encode_count(tag: u8, count: usize, out: &mut Vec<u8>) -> Result<(), Error> {
 /// Reads the value that the bytes begin with, and moves `bytes` behind it. `handle` finds a handle by its id.
 ///
 /// Returns `None` for bytes that shim.c does not write.
-pub(crate) fn decode(bytes: &mut &[u8], handle: &dyn Fn(u64) -> Option<Handle>) -> Option<Value> {
+pub fn decode(bytes: &mut &[u8], handle: &dyn Fn(u64) -> Option<Handle>) -> Option<Value> {
     let tag = take::<1>(bytes)?[0];
     Some(match tag {
         b'n' => Value::Nil,
@@ -120,37 +120,4 @@ fn take_text<'a>(bytes: &mut &'a [u8]) -> Option<&'a [u8]> {
     let (taken, rest) = bytes.split_at_checked(count)?;
     *bytes = rest;
     Some(taken)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn decode_reads_what_encode_wrote() {
-        let value = Value::Hash(vec![
-            (
-                Value::Symbol(b"a".to_vec()),
-                Value::Array(vec![Value::Nil, Value::Boolean(true), Value::Boolean(false)]),
-            ),
-            (Value::string([0, 255]), Value::Array(vec![Value::Integer(i64::MIN), Value::Float(1.5)])),
-        ]);
-        let mut bytes = Vec::new();
-        encode(&value, &mut bytes, &mut |_| Ok((0, 0))).expect("the value is shallow");
-        assert_eq!(decode(&mut bytes.as_slice(), &|_| None), Some(value));
-        for cut in 0..bytes.len() {
-            assert_eq!(decode(&mut &bytes[..cut], &|_| None), None, "cut after {cut} bytes");
-        }
-    }
-
-    #[test]
-    fn value_of_one_level_too_many_is_refused() {
-        let mut value = Value::Nil;
-        for _ in 0..VALUE_DEPTH_MAX {
-            value = Value::Array(vec![value]);
-        }
-        assert!(encode(&value, &mut Vec::new(), &mut |_| Ok((0, 0))).is_ok());
-        value = Value::Array(vec![value]);
-        assert!(encode(&value, &mut Vec::new(), &mut |_| Ok((0, 0))).is_err());
-    }
 }

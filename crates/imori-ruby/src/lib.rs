@@ -22,3 +22,11 @@ pub use limits::{
 };
 pub use value::{Error, Exception, Handle, Value};
 pub use vm::{CompileError, Fiber, HeapUsage, OpenError, Script, Step, Vm};
+
+/// What the tests of this crate reach beside its public items.
+#[doc(hidden)]
+pub mod for_tests {
+    pub use crate::budget::{Budget, Usage, Verdict};
+    pub use crate::clock::{READING_AGE_MAX, SliceClock, thread_cpu};
+    pub use crate::codec::{decode, encode};
+}

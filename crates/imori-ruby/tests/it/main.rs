@@ -2,6 +2,9 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that meets the unexpected has failed")]
 
 mod awaits;
+mod budget;
+mod clock;
+mod codec;
 mod limits;
 mod memory_faults;
 mod methods;
