@@ -47,3 +47,10 @@ pub fn run_seed(seed: u64, bug: Option<Bug>, trace: Option<TraceReader>) -> Outc
 pub fn repeat_command(seed: u64) -> String {
     format!("cargo run -p imori-sim -- --seed {seed} --trace")
 }
+
+/// What the tests of this crate reach beside its public items.
+#[doc(hidden)]
+pub mod for_tests {
+    pub use crate::machine::{Lock, Locks};
+    pub use crate::model::{Span, histories, is_match};
+}

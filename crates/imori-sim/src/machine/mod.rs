@@ -15,7 +15,7 @@ mod lock;
 pub(crate) use command_pipe::CommandPipe;
 pub(crate) use coroutine::{CoroutineContext, Held};
 pub(crate) use idle_task::{Served, Task, Waits};
-pub(crate) use lock::Lock;
+pub use lock::{Lock, Locks};
 pub(crate) use network::{Spoken, Write};
 pub(crate) use shared::{CHANNELS_MAX, CellState, PARKED_BYTES_MAX, PipeWire, Shared};
 pub(crate) use stream_bugs::{is_unread, written_streams};

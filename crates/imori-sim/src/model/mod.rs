@@ -2,6 +2,7 @@
 //!
 //! The model uses only what is on the wire; it knows nothing of how the broker works.
 
+mod histories;
 mod arrival;
 mod address;
 mod redelivery;
@@ -15,16 +16,16 @@ mod records;
 mod duplicate;
 mod due;
 mod wildcards;
-#[cfg(test)]
-mod tests;
 
 pub(crate) use delayed::check_late;
 pub(crate) use due::{Cancel, Due};
 pub(crate) use duplicate::Duplicate;
+pub use duplicate::Span;
+pub use histories::histories;
 pub(crate) use model::Model;
 pub use records::Goodbyes;
 pub(crate) use records::{
     Arrived, LastDelivery, MessageRecord, Mode, Outcome, Reads, RouteRecord, RouteState, SubscriptionRecord,
     To, TransactionRecord,
 };
-pub(crate) use wildcards::is_match;
+pub use wildcards::is_match;

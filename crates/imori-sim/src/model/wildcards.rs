@@ -1,7 +1,7 @@
 //! The wildcards of patterns, by their definition.
 
 /// Whether a pattern in AMQP's syntax matches: `*` is one word, `#` any number.
-pub(crate) fn is_match(pattern: &str, subject: &str) -> bool {
+pub fn is_match(pattern: &str, subject: &str) -> bool {
     fn words(pattern: &[&str], subject: &[&str]) -> bool {
         match (pattern.split_first(), subject.split_first()) {
             (None, None) => true,

@@ -2,6 +2,9 @@
 
 #![allow(clippy::print_stdout, reason = "the time that many seeds took is part of the result")]
 
+mod locks;
+mod model;
+
 use std::collections::BTreeSet;
 use std::env;
 use std::sync::Mutex;
