@@ -1,8 +1,8 @@
 //! Endpoints: the rows of the tables that the routers of the admin listener and of the monitor are built from.
 //!
-//! A table is the only place that names a path, and the page on rights is checked against it. The tag is checked before
-//! the handler, because a check inside one is easy to miss. The right is only documented here; the handler's verb
-//! decides it, so `authorize` stays the only place that does.
+//! The page on rights and the OpenAPI document are checked against the tables. The tag is checked before the handler,
+//! because a check inside one is easy to miss. The right is only documented here; the handler's verb decides it, so
+//! `authorize` stays the only place that does.
 
 use std::fmt;
 use std::pin::Pin;

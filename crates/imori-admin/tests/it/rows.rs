@@ -135,12 +135,13 @@ fn a_slow_reader_gets_each_changed_row_once_or_begins_anew() {
     let before = reader.chunks;
     reader.catch_up(&list);
     assert_eq!((&reader.rows, reader.resets, reader.chunks - before), (&list.objects, 1, 1));
-    // The list remembers the removals of its last pass, and not the one before these.
+    // The list remembers the removals of its last pass, but not the one before these.
     let mut later = Reader::default();
     list.objects.extend((100..101 + FEED_REMOVED_MAX as u64).map(|id| (id, 0)));
     list.pass();
     reader.catch_up(&list);
     list.objects.remove(&100);
+    list.pass();
     list.pass();
     later.catch_up(&list);
     list.objects.retain(|id, _| *id < 100);
