@@ -19,7 +19,7 @@ SEEDS = "200"
 
 # The simulator runs these and what they are built on; a change elsewhere cannot break a seed.
 SIMULATED = "imori-sim"
-CONVERSATIONS = "imori-talks"
+CONVERSATIONS = "imori-conversations"
 
 # Files whose change may touch every package.
 OF_ALL = {"Cargo.lock", "Cargo.toml", "clippy.toml", "rust-toolchain.toml"}
