@@ -33,7 +33,7 @@ use crate::codec::frame::{
 use crate::codec::restricted::SaslCode;
 use crate::codec::symbols::Symbols;
 use crate::commands::detach::{detach_refused, end_link, end_temporary_nodes};
-use crate::commands::login::{Claim, Exchange, Progress, anonymous, begin, mechanisms};
+use crate::commands::login::{Claim, Progress, ScramLogin, anonymous, begin, mechanisms};
 use crate::commands::open::{answer_refused, open};
 use crate::commands::session;
 use crate::commands::transaction::roll_back_late;
@@ -53,8 +53,8 @@ pub struct Connection {
     intake: Intake,
     client: Client,
     keepalive: Keepalive,
-    /// The SCRAM exchange of a client that was sent a challenge.
-    exchange: Option<Box<Exchange>>,
+    /// The SCRAM login of a client that was sent a challenge.
+    scram: Option<Box<ScramLogin>>,
 }
 
 impl Accept for Connection {
@@ -66,7 +66,7 @@ impl Accept for Connection {
             intake: Intake::new(peer, settings.login_timeout, settings.parked_bytes_max, now),
             client: Client::new(settings, id),
             keepalive: Keepalive::new(now),
-            exchange: None,
+            scram: None,
         }
     }
 
@@ -288,26 +288,26 @@ impl Connection {
             return Err((0, self.not_now("frame of SASL")));
         }
         let sasl = SaslFrame::decode(frame.body).map_err(|error| (0, error.into()))?;
-        let (claim, response) = match (action(self.state, Kind::of_sasl(&sasl)), sasl, &self.exchange) {
+        let (claim, response) = match (action(self.state, Kind::of_sasl(&sasl)), sasl, &self.scram) {
             (Action::LogIn, SaslFrame::Init(SaslInit { mechanism, initial_response, .. }), _) => {
                 self.client.facts.mechanism = mechanism.0.to_owned();
                 match begin(world, &self.client.settings, mechanism.0, initial_response) {
                     Progress::Claim(claim) => (claim, None),
-                    Progress::Challenge(exchange) => {
-                        self.challenge(world, exchange);
+                    Progress::Challenge(login) => {
+                        self.challenge(world, login);
                         return Ok(Taken::Bytes(frame.len));
                     }
                 }
             }
-            (Action::GoOn, SaslFrame::Response(SaslResponse { response }), Some(exchange)) => {
-                (exchange.finish(response), Some(response))
+            (Action::GoOn, SaslFrame::Response(SaslResponse { response }), Some(login)) => {
+                (login.finish(response), Some(response))
             }
             _ => return Err((0, self.not_now("frame of SASL"))),
         };
         match self.log_in(world, claim) {
             Some(true) => {
-                let exchange = self.exchange.take().zip(response);
-                let proof = exchange.and_then(|(exchange, response)| exchange.proof(world, response));
+                let login = self.scram.take().zip(response);
+                let proof = login.and_then(|(login, response)| login.proof(world, response));
                 self.send_outcome(world, SaslCode::Ok, proof.as_deref());
                 self.state = State::LoggedIn;
                 Ok(Taken::Bytes(frame.len))
@@ -317,10 +317,10 @@ impl Connection {
         }
     }
 
-    fn challenge<W: World>(&mut self, world: &W, exchange: Box<Exchange>) {
-        let challenge = SaslChallenge { challenge: exchange.challenge() };
+    fn challenge<W: World>(&mut self, world: &W, login: Box<ScramLogin>) {
+        let challenge = SaslChallenge { challenge: login.challenge() };
         self.send_login(world, |out| push_frame(out, FrameKind::Sasl, 0, |out| challenge.encode(out)));
-        self.exchange = Some(exchange);
+        self.scram = Some(login);
         self.state = State::Challenged;
     }
 

@@ -30,7 +30,7 @@ pub use header_block::{FORMS, SOLE_ORIGINS, header_reader, reader_of_form};
 pub mod for_tests {
     pub use crate::address::Node;
     pub use crate::commands::disposition::number_of_id;
-    pub use crate::commands::scram::Exchange;
+    pub use crate::commands::scram::ScramLogin;
     pub use crate::connection::state::{Action, Kind, State, action};
     pub use crate::header_block::{CONTENT, SECTIONS};
     pub use crate::management::request::{decoded, encoded};

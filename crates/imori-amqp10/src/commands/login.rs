@@ -4,8 +4,8 @@ use imori_core::login::Credentials;
 use imori_core::turn::Peer;
 use imori_core::world::World;
 
-pub(crate) use super::scram::Exchange;
 use super::scram::SCRAM;
+pub(crate) use super::scram::ScramLogin;
 use crate::codec::value::Symbol;
 use crate::settings::Settings;
 
@@ -18,7 +18,7 @@ pub(crate) enum Progress {
     /// Verify the claim.
     Claim(Claim),
     /// Send the challenge and wait for the response.
-    Challenge(Box<Exchange>),
+    Challenge(Box<ScramLogin>),
 }
 
 /// The credentials of a client that names no user: those of the built-in user, where it may log in.
@@ -49,8 +49,8 @@ pub(crate) fn begin<W: World>(
     let response = response.unwrap_or_default();
     Progress::Claim(match mechanism {
         SCRAM if settings.offers_scram => {
-            match Exchange::begin(response, world.secret(), |user| world.scram_parameters(user)) {
-                Ok(exchange) => return Progress::Challenge(Box::new(exchange)),
+            match ScramLogin::begin(response, world.secret(), |user| world.scram_parameters(user)) {
+                Ok(login) => return Progress::Challenge(Box::new(login)),
                 Err(text) => Err(text),
             }
         }

@@ -12,7 +12,7 @@ pub(crate) const SCRAM: &str = "SCRAM-SHA-256";
 
 /// A login to which the broker has sent its challenge.
 #[derive(Debug)]
-pub struct Exchange {
+pub struct ScramLogin {
     user: Box<[u8]>,
     /// The required start of the client's final message: the header of its first one, and the
     /// joined nonce.
@@ -23,7 +23,7 @@ pub struct Exchange {
     server_first: String,
 }
 
-impl Exchange {
+impl ScramLogin {
     /// Reads `client-first-message` and looks its user up in `parameters`.
     ///
     /// # Errors
@@ -32,7 +32,7 @@ impl Exchange {
         message: &[u8],
         secret: [u8; 16],
         parameters: impl FnOnce(&[u8]) -> Option<ScramParameters>,
-    ) -> Result<Exchange, &'static str> {
+    ) -> Result<ScramLogin, &'static str> {
         const MALFORMED: &str = "the first message of SCRAM is not one of RFC 5802";
         let text = str::from_utf8(message).map_err(|_| MALFORMED)?;
         let (binding, rest) = text.split_once(',').ok_or(MALFORMED)?;
@@ -63,7 +63,7 @@ impl Exchange {
             parameters(user.as_bytes()).ok_or("SCRAM is not offered; choose another mechanism")?;
         let nonce = format!("{nonce}{}", BASE64_STANDARD.encode(secret));
         let header = BASE64_STANDARD.encode(format!("{binding},{authorization},"));
-        Ok(Exchange {
+        Ok(ScramLogin {
             user: user.into_bytes().into(),
             expected: format!("c={header},r={nonce}"),
             client_first: format!("{bare},"),

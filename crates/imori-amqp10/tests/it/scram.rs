@@ -2,15 +2,15 @@
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
-use imori_amqp10::for_tests::Exchange;
+use imori_amqp10::for_tests::ScramLogin;
 use imori_core::login::{Credentials, SCRAM_BYTES, ScramParameters};
 
 fn parameters(_: &[u8]) -> Option<ScramParameters> {
     Some(ScramParameters { salt: Box::from(*b"salt"), iterations: 4096 })
 }
 
-fn begun(message: &str) -> Result<Exchange, &'static str> {
-    Exchange::begin(message.as_bytes(), [0; 16], parameters)
+fn begun(message: &str) -> Result<ScramLogin, &'static str> {
+    ScramLogin::begin(message.as_bytes(), [0; 16], parameters)
 }
 
 const NONCE: &str = "r=abcAAAAAAAAAAAAAAAAAAAAAA==";
@@ -21,10 +21,10 @@ fn proof() -> String {
 
 #[test]
 fn the_messages_of_both_sides_are_what_is_signed() {
-    let exchange = begun("n,,n=us=2Cer=3D,r=abc,x=y").unwrap();
-    assert_eq!(exchange.challenge(), format!("{NONCE},s=c2FsdA==,i=4096").as_bytes());
+    let login = begun("n,,n=us=2Cer=3D,r=abc,x=y").unwrap();
+    assert_eq!(login.challenge(), format!("{NONCE},s=c2FsdA==,i=4096").as_bytes());
     let last = format!("c=biws,{NONCE},x=z");
-    let credentials = exchange.finish(format!("{last},p={}", proof()).as_bytes()).unwrap();
+    let credentials = login.finish(format!("{last},p={}", proof()).as_bytes()).unwrap();
     let messages = format!("n=us=2Cer=3D,r=abc,x=y,{NONCE},s=c2FsdA==,i=4096,{last}");
     let expected = Credentials::Scram {
         user: Box::from(*b"us,er="),
@@ -63,13 +63,13 @@ fn first_messages_that_cannot_be_kept_are_refused() {
     ] {
         assert!(begun(message).is_err(), "{message}");
     }
-    assert!(Exchange::begin(b"n,,n=\xff,r=abc", [0; 16], parameters).is_err());
-    assert!(Exchange::begin(b"n,,n=ann,r=abc", [0; 16], |_| None).is_err());
+    assert!(ScramLogin::begin(b"n,,n=\xff,r=abc", [0; 16], parameters).is_err());
+    assert!(ScramLogin::begin(b"n,,n=ann,r=abc", [0; 16], |_| None).is_err());
 }
 
 #[test]
 fn last_messages_that_answer_something_else_are_refused() {
-    let exchange = begun("n,,n=ann,r=abc").unwrap();
+    let login = begun("n,,n=ann,r=abc").unwrap();
     let proof = proof();
     for (message, is_taken) in [
         (format!("c=biws,{NONCE},p={proof}"), true),
@@ -84,6 +84,6 @@ fn last_messages_that_answer_something_else_are_refused() {
         (format!("{NONCE},p={proof}"), false),
         (format!("c=biws,{NONCE},p={proof},x=y"), false),
     ] {
-        assert_eq!(exchange.finish(message.as_bytes()).is_ok(), is_taken, "{message}");
+        assert_eq!(login.finish(message.as_bytes()).is_ok(), is_taken, "{message}");
     }
 }
