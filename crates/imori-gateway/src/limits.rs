@@ -87,8 +87,8 @@ pub(crate) const ACCESS_LINES_MAX: usize = 65_536;
 pub(crate) const CHOSEN_CERTIFICATES_MAX: usize = 256;
 
 /// Kinds of faults of scripts that are kept for operators. More: the kind that came longest ago is dropped.
-pub(crate) const SCRIPT_FAULTS_MAX: usize = 100;
+pub const SCRIPT_FAULTS_MAX: usize = 100;
 
 /// Bytes of a fault's message and of its place that are kept: a script may raise with the body of a request. More are
 /// cut off.
-pub(crate) const FAULT_TEXT_BYTES_MAX: usize = 1024;
+pub const FAULT_TEXT_BYTES_MAX: usize = 1024;

@@ -23,7 +23,7 @@ use crate::lock::lock;
 
 /// The timer of one worker; clones share it.
 #[derive(Clone)]
-pub(crate) struct Timer(Arc<Driven>);
+pub struct Timer(Arc<Driven>);
 
 /// Ends the task that watches the timer with the last clone.
 struct Driven {
@@ -47,7 +47,7 @@ impl Timer {
     ///
     /// # Errors
     /// The process has no more file descriptors.
-    pub(crate) fn start() -> io::Result<Self> {
+    pub fn start() -> io::Result<Self> {
         let flags = TimerfdFlags::NONBLOCK | TimerfdFlags::CLOEXEC;
         #[allow(
             deprecated,
@@ -60,10 +60,15 @@ impl Timer {
     }
 
     /// A future that is ready after this time.
-    pub(crate) fn sleep(&self, time: Duration) -> Sleep {
+    pub fn sleep(&self, time: Duration) -> Sleep {
         // A sleep whose end no clock can say is one without end.
         let deadline = Instant::now().checked_add(time);
         Sleep { timer: self.clone(), deadline, number: None }
+    }
+
+    /// Whether no sleep waits.
+    pub fn is_idle(&self) -> bool {
+        self.0.sleeps.lock().wakers.is_empty()
     }
 }
 
@@ -117,7 +122,7 @@ impl Sleeps {
 }
 
 /// A sleep of a [`Timer`].
-pub(crate) struct Sleep {
+pub struct Sleep {
     timer: Timer,
     /// `None` is never.
     deadline: Option<Instant>,
@@ -158,73 +163,5 @@ impl Drop for Sleep {
         if let (Some(deadline), Some(number)) = (self.deadline, self.number) {
             self.timer.0.sleeps.lock().wakers.remove(&(deadline, number));
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn block_on<T>(future: impl Future<Output = T>) -> T {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-        runtime.expect("a runtime is small").block_on(future)
-    }
-
-    #[test]
-    fn sleeps_end_in_the_order_of_their_time() {
-        block_on(async {
-            let timer = Timer::start().expect("there is a descriptor left");
-            let order = std::cell::RefCell::new(Vec::new());
-            let sleep = |ms| {
-                let (order, timer) = (&order, &timer);
-                async move {
-                    timer.sleep(Duration::from_millis(ms)).await;
-                    order.borrow_mut().push(ms);
-                }
-            };
-            // Sleeps that are over at once end in the order of this line.
-            tokio::join!(sleep(400), sleep(100), sleep(300), sleep(0), sleep(200));
-            assert_eq!(*order.borrow(), [0, 100, 200, 300, 400]);
-            assert!(timer.0.sleeps.lock().wakers.is_empty());
-        });
-    }
-
-    #[test]
-    fn dropped_sleep_is_forgotten() {
-        block_on(async {
-            let timer = Timer::start().expect("there is a descriptor left");
-            let short = timer.sleep(Duration::from_millis(5));
-            let long = timer.sleep(Duration::from_secs(3600));
-            tokio::select! {
-                biased;
-                () = long => unreachable!("it is an hour long"),
-                () = short => {}
-            }
-            assert!(timer.0.sleeps.lock().wakers.is_empty());
-            let never = timer.sleep(Duration::MAX);
-            tokio::select! {
-                biased;
-                () = never => unreachable!("it has no end"),
-                () = timer.sleep(Duration::from_millis(1)) => {}
-            }
-        });
-    }
-
-    /// Prints how late sleeps are: `cargo test -p imori-gateway timer -- --ignored --nocapture`.
-    #[test]
-    #[ignore = "a measurement"]
-    fn lateness() {
-        block_on(async {
-            let timer = Timer::start().expect("there is a descriptor left");
-            let mut late = Vec::new();
-            for _ in 0..300 {
-                let started = Instant::now();
-                timer.sleep(Duration::from_millis(10)).await;
-                late.push(started.elapsed() - Duration::from_millis(10));
-            }
-            late.sort();
-            let line = format!("p50 {:?}, p99 {:?}, most {:?}\n", late[150], late[297], late[299]);
-            let _ = io::Write::write_all(&mut io::stderr(), line.as_bytes());
-        });
     }
 }

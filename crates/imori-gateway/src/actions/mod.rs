@@ -6,7 +6,7 @@ mod rpc;
 mod stream;
 mod websocket;
 mod pull;
-mod proxy;
+pub(crate) mod proxy;
 mod tunnel;
 mod files;
 mod fixed;

@@ -25,7 +25,7 @@ use crate::hop_by_hop::HOP_BY_HOP;
 pub(crate) const RESPONSE_BYTES_MAX: usize = 64 << 20;
 
 /// Variables of one exchange that scripts and routes may set; more than a configuration needs, little enough to keep.
-pub(crate) const VARIABLES_MAX: usize = 256;
+pub const VARIABLES_MAX: usize = 256;
 
 /// Bytes of a variable, a header or another line that a script makes; servers take less.
 pub(crate) const LINE_BYTES_MAX: usize = 64 << 10;
@@ -35,7 +35,7 @@ const STREAM_CHUNKS_MAX: usize = 16;
 
 /// When a script runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Phase {
+pub enum Phase {
     /// A VM opens; there is no request.
     Init,
     /// A worker starts; there is no request.
@@ -66,7 +66,7 @@ pub(crate) enum Phase {
 
 impl Phase {
     /// The key of its scripts in a routes file.
-    pub(crate) fn name(self) -> &'static str {
+    pub fn name(self) -> &'static str {
         match self {
             Phase::Init => "init",
             Phase::InitWorker => "init_worker",
@@ -85,12 +85,12 @@ impl Phase {
     }
 
     /// Whether scripts of the phase have a request.
-    pub(crate) fn has_request(self) -> bool {
+    pub fn has_request(self) -> bool {
         !matches!(self, Self::Init | Self::InitWorker | Self::ExitWorker | Self::SslHandshake)
     }
 
     /// Whether the response is made before the phase.
-    pub(crate) fn is_after_content(self) -> bool {
+    pub fn is_after_content(self) -> bool {
         matches!(self, Self::HeaderFilter | Self::BodyFilter | Self::Log)
     }
 
@@ -102,7 +102,7 @@ impl Phase {
 
 /// What the scripts of a phase have decided.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Decision {
+pub enum Decision {
     /// Nothing: the next phase follows, as after `Nginx::OK` and `Nginx::DECLINED`.
     Continue,
     /// The response of the exchange is the answer.
@@ -115,27 +115,27 @@ pub(crate) enum Decision {
 
 /// The request, as scripts may have changed it.
 #[derive(Clone, Debug)]
-pub(crate) struct Request {
+pub struct Request {
     /// The method.
-    pub(crate) method: Method,
+    pub method: Method,
     /// The path: decoded, normal, without the query.
-    pub(crate) path: String,
+    pub path: String,
     /// The query without its `?`.
-    pub(crate) query: Option<String>,
+    pub query: Option<String>,
     /// Path and query as the client sent them.
-    pub(crate) raw_uri: String,
+    pub raw_uri: String,
     /// The version of HTTP.
-    pub(crate) version: Version,
+    pub version: Version,
     /// The headers.
-    pub(crate) headers: HeaderMap,
+    pub headers: HeaderMap,
     /// The body, once it was read.
-    pub(crate) body: Option<Bytes>,
+    pub body: Option<Bytes>,
     /// The request line, if a script has set it.
-    pub(crate) line: Option<String>,
+    pub line: Option<String>,
     /// Who logged in, or the user of the route.
-    pub(crate) user: Option<String>,
+    pub user: Option<String>,
     /// Bytes of the request on the wire, with its body.
-    pub(crate) length: u64,
+    pub length: u64,
 }
 
 impl Default for Request {
@@ -157,28 +157,28 @@ impl Default for Request {
 
 /// The response so far.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Response {
+pub struct Response {
     /// The status; 200 if nothing sets another.
-    pub(crate) status: Option<StatusCode>,
+    pub status: Option<StatusCode>,
     /// The headers.
-    pub(crate) headers: HeaderMap,
+    pub headers: HeaderMap,
     /// The body.
-    pub(crate) body: BytesMut,
+    pub body: BytesMut,
 }
 
 /// The connection that a request came on.
 #[derive(Clone, Debug)]
-pub(crate) struct Connection {
+pub struct Connection {
     /// The client, behind trusted proxies.
-    pub(crate) peer: SocketAddr,
+    pub peer: SocketAddr,
     /// The socket's own end.
-    pub(crate) local: SocketAddr,
+    pub local: SocketAddr,
     /// Whether the client used TLS, behind trusted proxies.
-    pub(crate) is_tls: bool,
+    pub is_tls: bool,
     /// A number that no other connection has.
-    pub(crate) number: u64,
+    pub number: u64,
     /// The requests on the connection so far, this one included.
-    pub(crate) requests: u64,
+    pub requests: u64,
 }
 
 impl Default for Connection {
@@ -190,22 +190,22 @@ impl Default for Connection {
 
 /// What is known of the client's TLS session, and what a script of its handshake chooses.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Tls {
+pub struct Tls {
     /// The server's name that the client asked for.
-    pub(crate) server_name: String,
+    pub server_name: String,
     /// The version, as `TLSv1.3`.
-    pub(crate) version: String,
+    pub version: String,
     /// The cipher suite.
-    pub(crate) cipher: String,
+    pub cipher: String,
     /// The certificate that a script has chosen.
-    pub(crate) certificate: Option<Pem>,
+    pub certificate: Option<Pem>,
     /// The private key that a script has chosen.
-    pub(crate) key: Option<Pem>,
+    pub key: Option<Pem>,
 }
 
 /// A PEM file, or its text.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Pem {
+pub enum Pem {
     /// The path of the file.
     File(String),
     /// The text.
@@ -214,19 +214,19 @@ pub(crate) enum Pem {
 
 /// What the scripts of one request may use. The heap is the VM's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct ScriptLimits {
+pub struct ScriptLimits {
     /// CPU time between two operations.
-    pub(crate) slice_cpu: Duration,
+    pub slice_cpu: Duration,
     /// CPU time of all scripts of one request.
-    pub(crate) cpu: Duration,
+    pub cpu: Duration,
     /// Time from a script's start to its end.
-    pub(crate) wall_time: Duration,
+    pub wall_time: Duration,
     /// Operations of all scripts of one request.
-    pub(crate) awaits: u32,
+    pub awaits: u32,
     /// Operations of one request at the same time.
-    pub(crate) children: u32,
+    pub children: u32,
     /// Bytes of the answer to one outgoing request.
-    pub(crate) answer_bytes: usize,
+    pub answer_bytes: usize,
 }
 
 impl Default for ScriptLimits {
@@ -244,57 +244,57 @@ impl Default for ScriptLimits {
 
 /// A server that a script has chosen for an upstream.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Upstream {
+pub struct Upstream {
     /// Host and port.
-    pub(crate) server: Option<String>,
+    pub server: Option<String>,
     /// Idle connections to keep.
-    pub(crate) keepalive: Option<i64>,
+    pub keepalive: Option<i64>,
 }
 
 /// One request and its response.
 #[derive(Debug)]
-pub(crate) struct Exchange {
+pub struct Exchange {
     /// The phase whose scripts run.
-    pub(crate) phase: Cell<Phase>,
+    pub phase: Cell<Phase>,
     /// The request.
-    pub(crate) request: RefCell<Request>,
+    pub request: RefCell<Request>,
     /// The response so far.
-    pub(crate) response: RefCell<Response>,
+    pub response: RefCell<Response>,
     /// The body, or the part of it, that a body filter changes.
-    pub(crate) filtered: RefCell<Bytes>,
+    pub filtered: RefCell<Bytes>,
     /// The connection.
-    pub(crate) connection: Connection,
+    pub connection: Connection,
     /// The TLS session, if there is one.
-    pub(crate) tls: RefCell<Tls>,
+    pub tls: RefCell<Tls>,
     /// The parameters of the route's path or regular expression.
-    pub(crate) parameters: RefCell<Vec<(String, String)>>,
+    pub parameters: RefCell<Vec<(String, String)>>,
     /// The variables that the route and scripts have set.
-    pub(crate) variables: RefCell<HashMap<String, String>>,
+    pub variables: RefCell<HashMap<String, String>>,
     /// The servers that scripts have chosen, by the upstream's name.
-    pub(crate) upstreams: RefCell<HashMap<String, Upstream>>,
+    pub upstreams: RefCell<HashMap<String, Upstream>>,
     /// The folder of the route's files, for `$document_root`.
-    pub(crate) document_root: RefCell<String>,
+    pub document_root: RefCell<String>,
     /// The host that the client asked for, without its port and in lower case; empty if it named none.
-    pub(crate) host: String,
+    pub host: String,
     /// The first name of the route's hosts.
-    pub(crate) server_name: RefCell<Option<Arc<str>>>,
+    pub server_name: RefCell<Option<Arc<str>>>,
     id: OnceCell<String>,
     /// Whether a script of another exchange asked for this one.
-    pub(crate) is_sub_request: bool,
+    pub is_sub_request: bool,
     /// When the request's first byte came.
-    pub(crate) started: Instant,
+    pub started: Instant,
     /// Bytes of the response's body that were sent.
-    pub(crate) body_bytes_sent: Cell<u64>,
+    pub body_bytes_sent: Cell<u64>,
     /// The limits of its scripts.
-    pub(crate) limits: Cell<ScriptLimits>,
+    pub limits: Cell<ScriptLimits>,
     /// CPU time of its scripts so far.
-    pub(crate) cpu: Cell<Duration>,
+    pub cpu: Cell<Duration>,
     /// Operations so far.
-    pub(crate) awaits: Cell<u32>,
+    pub awaits: Cell<u32>,
     /// Operations at present.
-    pub(crate) children: Cell<u32>,
+    pub children: Cell<u32>,
     /// Lines that scripts have logged.
-    pub(crate) log_lines: Cell<u32>,
+    pub log_lines: Cell<u32>,
     decision: RefCell<Option<Decision>>,
     stream: RefCell<Stream>,
     stream_started: Notify,
@@ -314,7 +314,7 @@ enum Stream {
 
 impl Exchange {
     /// An exchange of this request.
-    pub(crate) fn new(request: Request, connection: Connection) -> Self {
+    pub fn new(request: Request, connection: Connection) -> Self {
         Self {
             phase: Cell::new(Phase::PostRead),
             request: RefCell::new(request),
@@ -344,25 +344,25 @@ impl Exchange {
     }
 
     /// An exchange without a request, for the scripts of a worker or of a handshake.
-    pub(crate) fn without_request(phase: Phase, connection: Connection) -> Rc<Self> {
+    pub fn without_request(phase: Phase, connection: Connection) -> Rc<Self> {
         let exchange = Self::new(Request::default(), connection);
         exchange.phase.set(phase);
         Rc::new(exchange)
     }
 
     /// 32 hexadecimal digits that name the request in logs.
-    pub(crate) fn id(&self) -> &str {
+    pub fn id(&self) -> &str {
         self.id.get_or_init(random_id)
     }
 
     /// Decides the answer; the last decision of a phase holds.
-    pub(crate) fn decide(&self, decision: Decision) {
+    pub fn decide(&self, decision: Decision) {
         self.decision.replace(Some(decision));
     }
 
     /// Takes what the scripts of the phase have decided. A script that wrote a body without deciding has responded, and
     /// status 200 without a body lets the phases before the content go on.
-    pub(crate) fn take_decision(&self) -> Decision {
+    pub fn take_decision(&self) -> Decision {
         let decision = self.decision.take();
         let response = self.response.borrow();
         let is_plain = response.status.is_none_or(|status| status == StatusCode::OK);
@@ -380,7 +380,7 @@ impl Exchange {
 
     /// Takes the response, but for its status, which scripts of the log see. Headers that describe the connection or the
     /// length of the body are left out, as HTTP's codec writes them.
-    pub(crate) fn take_response(&self) -> http::Response<Bytes> {
+    pub fn take_response(&self) -> http::Response<Bytes> {
         let Response { status, mut headers, body } = self.response.take();
         for name in HOP_BY_HOP.iter().chain(&[CONTENT_LENGTH, TRAILER, PROXY_AUTHENTICATE]) {
             headers.remove(name);
@@ -393,13 +393,13 @@ impl Exchange {
     }
 
     /// The status of the response so far.
-    pub(crate) fn status(&self) -> StatusCode {
+    pub fn status(&self) -> StatusCode {
         let response = self.response.borrow();
         response.status.unwrap_or_else(|| status_of(&response.headers))
     }
 
     /// The sender of the streamed response, which begins with the first call.
-    pub(crate) fn stream(&self) -> mpsc::Sender<Bytes> {
+    pub fn stream(&self) -> mpsc::Sender<Bytes> {
         let mut stream = self.stream.borrow_mut();
         match &*stream {
             Stream::Started(sender, _) | Stream::Taken(sender) => sender.clone(),
@@ -414,7 +414,7 @@ impl Exchange {
 
     /// Waits until a script streams the response, and returns the chunks of its body. The response's header is complete
     /// then. The script goes on meanwhile, so that its run must be polled beside.
-    pub(crate) async fn stream_started(&self) -> mpsc::Receiver<Bytes> {
+    pub async fn stream_started(&self) -> mpsc::Receiver<Bytes> {
         loop {
             if let Some(receiver) = self.take_stream() {
                 return receiver;
@@ -424,12 +424,12 @@ impl Exchange {
     }
 
     /// Whether a script streams the response.
-    pub(crate) fn is_streaming(&self) -> bool {
+    pub fn is_streaming(&self) -> bool {
         !matches!(&*self.stream.borrow(), Stream::None)
     }
 
     /// The chunks of a streamed body, if a script has begun one and nobody took it.
-    pub(crate) fn take_stream(&self) -> Option<mpsc::Receiver<Bytes>> {
+    pub fn take_stream(&self) -> Option<mpsc::Receiver<Bytes>> {
         let mut stream = self.stream.borrow_mut();
         match std::mem::take(&mut *stream) {
             Stream::Started(sender, receiver) => {
@@ -444,7 +444,7 @@ impl Exchange {
     }
 
     /// Ends the stream, so that its receiver ends once it has taken all chunks.
-    pub(crate) fn end_stream(&self) {
+    pub fn end_stream(&self) {
         let mut stream = self.stream.borrow_mut();
         if let Stream::Taken(_) = &*stream {
             *stream = Stream::None;
@@ -462,63 +462,4 @@ fn random_id() -> String {
     // Without a source of randomness the request has no name of its own, and is served all the same.
     let _ = getrandom::fill(&mut bytes);
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use http::HeaderName;
-
-    use super::*;
-
-    fn exchange(phase: Phase) -> Exchange {
-        let exchange = Exchange::new(Request::default(), Connection::default());
-        exchange.phase.set(phase);
-        exchange
-    }
-
-    #[test]
-    fn body_without_a_decision_is_a_response() {
-        let exchange = exchange(Phase::Rewrite);
-        assert_eq!(exchange.take_decision(), Decision::Continue);
-        exchange.response.borrow_mut().body.extend_from_slice(b"hello");
-        assert_eq!(exchange.take_decision(), Decision::Respond);
-    }
-
-    #[test]
-    fn status_200_without_a_body_lets_the_request_go_on_before_the_content() {
-        for (phase, expected) in [(Phase::Access, Decision::Continue), (Phase::Content, Decision::Respond)] {
-            let exchange = exchange(phase);
-            exchange.response.borrow_mut().status = Some(StatusCode::OK);
-            exchange.decide(Decision::Respond);
-            assert_eq!(exchange.take_decision(), expected, "{phase:?}");
-        }
-    }
-
-    #[test]
-    fn response_has_no_headers_of_the_connection() {
-        let exchange = exchange(Phase::Content);
-        {
-            let mut response = exchange.response.borrow_mut();
-            for name in ["content-length", "transfer-encoding", "connection", "keep-alive", "x-mine"] {
-                response.headers.insert(HeaderName::from_static(name), http::HeaderValue::from_static("1"));
-            }
-        }
-        let response = exchange.take_response();
-        assert_eq!(response.headers().keys().map(HeaderName::as_str).collect::<Vec<_>>(), ["x-mine"]);
-    }
-
-    #[test]
-    fn stream_is_taken_once_and_ends() {
-        let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime is small");
-        runtime.block_on(async {
-            let exchange = exchange(Phase::Content);
-            assert!(exchange.take_stream().is_none());
-            exchange.stream().send(Bytes::from_static(b"a")).await.expect("the receiver is there");
-            let mut receiver = exchange.stream_started().await;
-            assert!(exchange.take_stream().is_none());
-            exchange.end_stream();
-            assert_eq!(receiver.recv().await.as_deref(), Some(&b"a"[..]));
-            assert_eq!(receiver.recv().await, None);
-        });
-    }
 }

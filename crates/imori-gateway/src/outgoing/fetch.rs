@@ -31,46 +31,46 @@ use super::{
 const SOCKETS_MAX: usize = 1024;
 
 /// Options of a [`Fetcher`].
-pub(crate) struct FetchOptions {
+pub struct FetchOptions {
     /// The servers that may be connected to.
-    pub(crate) hosts: Arc<HostList>,
+    pub hosts: Arc<HostList>,
     /// TLS with the certificates that are trusted.
-    pub(crate) tls: ClientConfig,
+    pub tls: ClientConfig,
     /// Time for one connection, with the resolution of its name.
-    pub(crate) connect_timeout: Duration,
+    pub connect_timeout: Duration,
 }
 
 /// A request to another server.
 #[derive(Clone, Debug)]
-pub(crate) struct Outgoing {
+pub struct Outgoing {
     /// The method.
-    pub(crate) method: Method,
+    pub method: Method,
     /// An absolute URI of `http` or `https`.
-    pub(crate) uri: Uri,
+    pub uri: Uri,
     /// The headers.
-    pub(crate) headers: HeaderMap,
+    pub headers: HeaderMap,
     /// The body.
-    pub(crate) body: Bytes,
+    pub body: Bytes,
     /// Time for the whole answer.
-    pub(crate) timeout: Duration,
+    pub timeout: Duration,
     /// Bytes of the answer's body.
-    pub(crate) answer_bytes: usize,
+    pub answer_bytes: usize,
 }
 
 /// An answer with its whole body.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Answer {
+pub struct Answer {
     /// The status.
-    pub(crate) status: StatusCode,
+    pub status: StatusCode,
     /// The headers.
-    pub(crate) headers: HeaderMap,
+    pub headers: HeaderMap,
     /// The body.
-    pub(crate) body: Bytes,
+    pub body: Bytes,
 }
 
 /// Why there is no answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum FetchError {
+pub enum FetchError {
     /// Scripts may not connect there.
     Host(HostError),
     /// There is no connection.
@@ -102,7 +102,7 @@ impl Error for FetchError {}
 
 /// An HTTP client; clones share its connections. It belongs to the runtime that first uses it.
 #[derive(Clone)]
-pub(crate) struct Fetcher {
+pub struct Fetcher {
     client: Client<HttpsConnector<Connector>, Full<Bytes>>,
     hosts: Arc<HostList>,
     connect_timeout: Duration,
@@ -111,7 +111,7 @@ pub(crate) struct Fetcher {
 
 impl Fetcher {
     /// A client without connections.
-    pub(crate) fn new(options: FetchOptions) -> Self {
+    pub fn new(options: FetchOptions) -> Self {
         let FetchOptions { hosts, tls, connect_timeout } = options;
         let connector = Connector { hosts: Arc::clone(&hosts), timeout: connect_timeout };
         let sockets = Arc::new(Semaphore::new(SOCKETS_MAX));
@@ -122,7 +122,7 @@ impl Fetcher {
     ///
     /// # Errors
     /// [`FetchError`].
-    pub(crate) async fn fetch(&self, outgoing: Outgoing) -> Result<Answer, FetchError> {
+    pub async fn fetch(&self, outgoing: Outgoing) -> Result<Answer, FetchError> {
         let Outgoing { method, uri, headers, body, timeout, answer_bytes } = outgoing;
         let mut request = http::Request::new(Full::new(body));
         *request.method_mut() = method;
@@ -148,7 +148,7 @@ impl Fetcher {
     ///
     /// # Errors
     /// [`FetchError`].
-    pub(crate) async fn connect(
+    pub async fn connect(
         &self,
         host: &str,
         port: u16,
@@ -230,101 +230,4 @@ fn innermost<'a>(error: &'a (dyn Error + 'static)) -> &'a (dyn Error + 'static) 
         error = source;
     }
     error
-}
-
-#[cfg(test)]
-mod tests {
-    use tokio::{
-        io::{AsyncReadExt, AsyncWriteExt},
-        net::TcpListener,
-    };
-
-    use super::*;
-
-    fn fetcher(hosts: &[&str]) -> Fetcher {
-        let _ = rustls::crypto::ring::default_provider().install_default();
-        let tls = ClientConfig::builder().with_root_certificates(rustls::RootCertStore::empty());
-        Fetcher::new(FetchOptions {
-            hosts: Arc::new(HostList::parse(hosts.iter().copied()).expect("the entries are right")),
-            tls: tls.with_no_client_auth(),
-            connect_timeout: Duration::from_secs(2),
-        })
-    }
-
-    fn outgoing(port: u16) -> Outgoing {
-        Outgoing {
-            method: Method::GET,
-            uri: format!("http://127.0.0.1:{port}/x").parse().expect("a URI"),
-            headers: HeaderMap::new(),
-            body: Bytes::new(),
-            timeout: Duration::from_millis(300),
-            answer_bytes: 1000,
-        }
-    }
-
-    /// Fetches from a server that sends these parts to each connection, and closes it if the last part is empty.
-    async fn fetch_from(parts: &'static [&'static str]) -> Result<Answer, FetchError> {
-        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
-        let port = listener.local_addr().expect("an address").port();
-        let serving = tokio::spawn(async move {
-            loop {
-                let Ok((mut stream, _)) = listener.accept().await else { return };
-                let _ = stream.read(&mut [0; 4096]).await;
-                for part in parts {
-                    let _ = stream.write_all(part.as_bytes()).await;
-                    tokio::time::sleep(Duration::from_millis(5)).await;
-                }
-                if parts.last() != Some(&"") {
-                    tokio::time::sleep(Duration::from_secs(5)).await;
-                }
-            }
-        });
-        let answer = fetcher(&["127.0.0.1"]).fetch(outgoing(port)).await;
-        serving.abort();
-        answer
-    }
-
-    #[tokio::test(flavor = "current_thread")]
-    async fn answers_are_whole_or_errors() {
-        let answer =
-            fetch_from(&["HTTP/1.1 201 Created\r\ncontent-length: 4\r\na: b\r\n\r\n", "bo", "dy"]).await;
-        let answer = answer.expect("the answer is right");
-        assert_eq!((answer.status, &*answer.body), (StatusCode::CREATED, &b"body"[..]));
-        for (parts, expected) in [
-            (&["HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nbody", ""][..], "broken"),
-            (&["nonsense\r\n\r\n", ""], "broken"),
-            (&[""], "broken"),
-            (&["HTTP/1.1 200 OK\r\n"], "within 300 ms"),
-            (&["HTTP/1.1 200 OK\r\ncontent-length: 5000000\r\n\r\nabc"], "within 300 ms"),
-            (&["HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\nzz\r\n", ""], "broken"),
-        ] {
-            let error = fetch_from(parts).await.expect_err("the answer is wrong").to_string();
-            assert!(error.contains(expected), "{parts:?}: {error}");
-        }
-    }
-
-    #[tokio::test(flavor = "current_thread")]
-    async fn large_answer_is_refused() {
-        static LARGE: std::sync::LazyLock<String> = std::sync::LazyLock::new(|| {
-            format!(
-                "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n1388\r\n{}\r\n0\r\n\r\n",
-                "x".repeat(5000)
-            )
-        });
-        let error = fetch_from(Box::leak(Box::new([LARGE.as_str(), ""]))).await;
-        assert_eq!(error, Err(FetchError::TooLarge(1000)));
-    }
-
-    #[tokio::test(flavor = "current_thread")]
-    async fn server_that_refuses_or_is_not_allowed_is_an_error() {
-        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
-        let port = listener.local_addr().expect("an address").port();
-        let error = fetcher(&["*"]).fetch(outgoing(port)).await.expect_err("the address is private");
-        assert!(matches!(&error, FetchError::Host(HostError::Private(..))), "{error:?}");
-        let error = fetcher(&[]).fetch(outgoing(port)).await.expect_err("the list is empty");
-        assert!(error.to_string().contains("allow_hosts"), "{error}");
-        drop(listener);
-        let error = fetcher(&["127.0.0.1"]).fetch(outgoing(port)).await.expect_err("nobody listens");
-        assert!(matches!(&error, FetchError::Connect(_)), "{error:?}");
-    }
 }

@@ -1,7 +1,7 @@
 //! Requests and connections of scripts to other servers.
 
-mod fetch;
-mod hosts;
+pub(crate) mod fetch;
+pub(crate) mod hosts;
 mod client;
 
 pub(crate) use client::{Versions, client, system_roots, trusting};

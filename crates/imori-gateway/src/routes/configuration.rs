@@ -9,11 +9,11 @@ use super::router::Router;
 
 /// All that a routes file says.
 #[derive(Debug)]
-pub(crate) struct Configuration {
+pub struct Configuration {
     /// The routes, in the order of the file.
-    pub(crate) routes: Vec<Arc<Route>>,
+    pub routes: Vec<Arc<Route>>,
     /// The same routes, to be found.
-    pub(crate) router: Router,
+    pub router: Router,
     pub(crate) deliveries: Vec<Arc<Delivery>>,
     /// The texts of all scripts, each once.
     pub(crate) scripts: Vec<ScriptSource>,

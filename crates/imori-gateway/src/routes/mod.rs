@@ -1,12 +1,12 @@
 //! The routes file: its text, its checks, and the routes that come of it.
 
-mod load;
+pub(crate) mod load;
 mod compile;
-mod configuration;
-mod router;
-mod route;
+pub(crate) mod configuration;
+pub(crate) mod router;
+pub(crate) mod route;
 mod entry;
-mod template;
+pub(crate) mod template;
 mod problem;
 
 pub(crate) use configuration::Configuration;
@@ -18,5 +18,5 @@ pub(crate) use route::{
     PullAction, ReturnAction, Route, RpcAction, ScriptId, ScriptSource, StreamAction, VmLimits,
     WebSocketAction,
 };
-pub(crate) use router::{Found, RouteQuery};
+pub(crate) use router::{RouteMatch, RouteQuery};
 pub(crate) use template::Lookup;

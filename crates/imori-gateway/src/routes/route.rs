@@ -14,23 +14,26 @@ use super::template::{Lookup, Template};
 
 /// The position of a script among those of a configuration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct ScriptId(pub(crate) usize);
+pub struct ScriptId(pub usize);
 
 /// The text of a script.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct ScriptSource {
+pub struct ScriptSource {
     /// The file, or for an inline script the routes file with its line, as errors name it.
-    pub(crate) file: String,
+    pub file: String,
     /// Lines of the file above the text, which are added to the lines of its errors.
-    pub(crate) line_offset: usize,
-    pub(crate) text: String,
+    pub line_offset: usize,
+    /// The text.
+    pub text: String,
 }
 
 /// Limits of a worker's VM.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct VmLimits {
-    pub(crate) heap_bytes: usize,
-    pub(crate) string_bytes: usize,
+pub struct VmLimits {
+    /// Bytes of its heap.
+    pub heap_bytes: usize,
+    /// Bytes of one string.
+    pub string_bytes: usize,
 }
 
 impl Default for VmLimits {
@@ -41,11 +44,12 @@ impl Default for VmLimits {
 
 /// Limits of the requests of a route.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct RouteLimits {
-    pub(crate) body_bytes: u64,
+pub struct RouteLimits {
+    /// Bytes of the body of a request.
+    pub body_bytes: u64,
     pub(crate) in_flight: usize,
     /// Wall time from the head of a request to that of its response.
-    pub(crate) time: Duration,
+    pub time: Duration,
     pub(crate) cpu_slice: Duration,
     pub(crate) cpu: Duration,
     pub(crate) awaits: u32,
@@ -80,7 +84,7 @@ pub(crate) type Variables = Vec<(String, Template)>;
 
 /// A route.
 #[derive(Debug)]
-pub(crate) struct Route {
+pub struct Route {
     pub(crate) name: String,
     /// Lower-case names; empty for all.
     pub(crate) hosts: Vec<Arc<str>>,
@@ -94,9 +98,11 @@ pub(crate) struct Route {
     pub(crate) rest: Option<String>,
     pub(crate) is_internal: bool,
     pub(crate) login: LoginRule,
-    pub(crate) user: Option<String>,
-    pub(crate) vhost: String,
-    pub(crate) limits: RouteLimits,
+    /// The user who acts for callers that have not logged in.
+    pub user: Option<String>,
+    /// The vhost of its messages.
+    pub vhost: String,
+    pub limits: RouteLimits,
     pub(crate) variables: Variables,
     pub(crate) set: Vec<(String, ScriptId)>,
     pub(crate) rewrite: Option<ScriptId>,

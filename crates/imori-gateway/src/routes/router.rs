@@ -16,7 +16,7 @@ pub(super) const PREFIX_REST: &str = "rest";
 
 /// The routes by what they match.
 #[derive(Debug)]
-pub(crate) struct Router {
+pub struct Router {
     /// Routes by the pattern of their path, in the order of the file.
     paths: matchit::Router<Vec<Arc<Route>>>,
     /// The longest first, and routes of the same prefix in the order of the file.
@@ -30,7 +30,7 @@ type Parameters = Vec<(String, String)>;
 
 /// What a router says of a request.
 #[derive(Debug)]
-pub(crate) enum Found {
+pub enum RouteMatch {
     /// A route, and the parameters of its path.
     Route(Arc<Route>, Parameters),
     /// Routes of this path take only these methods.
@@ -41,16 +41,17 @@ pub(crate) enum Found {
 
 /// What decides about a route.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct RouteQuery<'a> {
+pub struct RouteQuery<'a> {
     /// The host without its port, in lower case.
-    pub(crate) host: &'a str,
+    pub host: &'a str,
     /// The port of the listener.
-    pub(crate) port: u16,
-    pub(crate) method: &'a Method,
+    pub port: u16,
+    /// The method.
+    pub method: &'a Method,
     /// The path, decoded and without dot segments.
-    pub(crate) path: &'a str,
+    pub path: &'a str,
     /// Whether the gateway itself asks, so that internal routes count.
-    pub(crate) is_internal: bool,
+    pub is_internal: bool,
 }
 
 impl Router {
@@ -96,16 +97,16 @@ impl Router {
     }
 
     /// The route of a request.
-    pub(crate) fn find(&self, asked: RouteQuery<'_>) -> Found {
+    pub fn find(&self, asked: RouteQuery<'_>) -> RouteMatch {
         let mut others = Vec::new();
         if let Ok(found) = self.paths.at(asked.path)
             && let Some(route) = first(found.value, asked, &mut others)
         {
             let parameters = found.params.iter().map(|(name, value)| (name.to_owned(), value.to_owned()));
-            return Found::Route(route, parameters.collect());
+            return RouteMatch::Route(route, parameters.collect());
         }
         if let Some((route, rest)) = below(&self.first_prefixes, asked, &mut others) {
-            return Found::Route(route, rest);
+            return RouteMatch::Route(route, rest);
         }
         for (regex, route) in &self.regexes {
             let Some(groups) = regex.captures(asked.path) else { continue };
@@ -114,12 +115,12 @@ impl Router {
                 let value = groups.get(index)?.as_str().to_owned();
                 Some([Some((index.to_string(), value.clone())), name.map(|name| (name.to_owned(), value))])
             });
-            return Found::Route(route, named.flatten().flatten().collect());
+            return RouteMatch::Route(route, named.flatten().flatten().collect());
         }
         match below(&self.prefixes, asked, &mut others) {
-            Some((route, rest)) => Found::Route(route, rest),
-            None if others.is_empty() => Found::Nothing,
-            None => Found::OtherMethods(others),
+            Some((route, rest)) => RouteMatch::Route(route, rest),
+            None if others.is_empty() => RouteMatch::Nothing,
+            None => RouteMatch::OtherMethods(others),
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 /// What a request has for the names of templates.
-pub(crate) trait Lookup {
+pub trait Lookup {
     /// The value of a parameter of the route's path.
     fn parameter(&self, name: &str) -> Option<Cow<'_, str>>;
 
@@ -13,7 +13,7 @@ pub(crate) trait Lookup {
 
 /// A text with names in it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Template(Vec<Part>);
+pub struct Template(Vec<Part>);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Part {
@@ -25,7 +25,7 @@ enum Part {
 impl Template {
     /// Reads a template: `{name}` is a parameter, `{$name}` a variable, `{{` and `}}` are braces. The error says what
     /// is wrong with it.
-    pub(crate) fn read(text: &str) -> Result<Template, String> {
+    pub fn read(text: &str) -> Result<Template, String> {
         let mut parts = Vec::new();
         let mut plain = String::new();
         let mut rest = text;
@@ -63,7 +63,7 @@ impl Template {
     }
 
     /// The parameters in it.
-    pub(crate) fn parameters(&self) -> impl Iterator<Item = &str> {
+    pub fn parameters(&self) -> impl Iterator<Item = &str> {
         self.0.iter().filter_map(|part| match part {
             Part::Parameter(name) => Some(name.as_str()),
             _ => None,
@@ -71,7 +71,7 @@ impl Template {
     }
 
     /// The text, if there is no name in it.
-    pub(crate) fn constant(&self) -> Option<&str> {
+    pub fn constant(&self) -> Option<&str> {
         match self.0.as_slice() {
             [] => Some(""),
             [Part::Text(text)] => Some(text),
@@ -80,7 +80,7 @@ impl Template {
     }
 
     /// The text with all values; a variable that is not set is empty, as in nginx.
-    pub(crate) fn render<'a>(&'a self, values: &dyn Lookup) -> Cow<'a, str> {
+    pub fn render<'a>(&'a self, values: &dyn Lookup) -> Cow<'a, str> {
         if let Some(text) = self.constant() {
             return Cow::Borrowed(text);
         }
@@ -98,7 +98,7 @@ impl Template {
     /// The text for an address of messages. Values that could mean another address than the route's are refused: those
     /// that are empty, and those with a dot, a wildcard, a space or a control character. In a parameter that stands for
     /// the rest of a path, slashes become dots.
-    pub(crate) fn render_subject<'a>(
+    pub fn render_subject<'a>(
         &'a self,
         values: &dyn Lookup,
         rest: Option<&str>,
@@ -132,64 +132,5 @@ impl Template {
             rendered.push_str(&value.replace('/', "."));
         }
         Ok(Cow::Owned(rendered))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    struct Names;
-
-    impl Lookup for Names {
-        fn parameter(&self, name: &str) -> Option<Cow<'_, str>> {
-            match name {
-                "id" => Some("7".into()),
-                "rest" => Some("a/b".into()),
-                "wild" => Some("a.*".into()),
-                "empty" => Some("".into()),
-                _ => None,
-            }
-        }
-
-        fn variable(&self, name: &str) -> Option<Cow<'_, str>> {
-            (name == "host").then(|| "mq".into())
-        }
-    }
-
-    #[test]
-    fn names_are_replaced() {
-        for (text, expected) in [
-            ("", ""),
-            ("plain", "plain"),
-            ("orders.{id}", "orders.7"),
-            ("{{{id}}}", "{7}"),
-            ("http://{$host}/{rest}?{$nothing}", "http://mq/a/b?"),
-        ] {
-            assert_eq!(Template::read(text).unwrap().render(&Names), expected, "{text}");
-        }
-    }
-
-    #[test]
-    fn what_is_no_template_is_refused() {
-        for text in ["{", "}", "{id", "id}", "{}", "{$}", "{a b}", "{a{b}"] {
-            assert!(Template::read(text).is_err(), "{text}");
-        }
-    }
-
-    #[test]
-    fn a_value_in_an_address_is_one_segment_of_it() {
-        for (text, expected) in [
-            ("o.{id}.x", Some("o.7.x")),
-            ("o.{rest}", Some("o.a.b")),
-            ("o.{wild}", None),
-            ("o.{empty}", None),
-            ("o.{unknown}", None),
-        ] {
-            let template = Template::read(text).unwrap();
-            assert_eq!(template.render_subject(&Names, Some("rest")).ok().as_deref(), expected, "{text}");
-        }
-        let template = Template::read("o.{rest}").unwrap();
-        assert!(template.render_subject(&Names, None).is_err(), "only the rest of a path has slashes");
     }
 }

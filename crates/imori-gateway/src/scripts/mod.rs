@@ -9,16 +9,16 @@ mod core;
 mod request;
 mod flow;
 mod messages;
-mod requests;
+pub(crate) mod requests;
 mod socket;
 mod storage;
 mod json;
 mod digest;
-mod regexp;
+pub(crate) mod regexp;
 mod context;
 mod taken;
-mod services;
-mod shared;
+pub(crate) mod services;
+pub(crate) mod shared;
 
 use std::{
     fmt,
@@ -41,15 +41,15 @@ use crate::routes::{ScriptId, ScriptSource, VmLimits};
 
 /// Why scripts cannot be opened.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct ScriptError {
+pub struct ScriptError {
     /// The file of the script; empty if none is at fault.
-    pub(crate) file: String,
+    pub file: String,
     /// From 1; 0 if no line is at fault.
-    pub(crate) line: u32,
+    pub line: u32,
     /// From 1; 0 if no column is at fault.
-    pub(crate) column: u32,
+    pub column: u32,
     /// What is wrong.
-    pub(crate) message: String,
+    pub message: String,
 }
 
 impl fmt::Display for ScriptError {
@@ -80,7 +80,7 @@ impl From<OpenError> for ScriptError {
 
 /// How a run has ended. What the script has decided for its request is in the exchange.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Outcome {
+pub enum Outcome {
     /// The value of the last expression.
     Done(Value),
     /// An exception, for the log: a client must not see it.
@@ -92,7 +92,7 @@ pub(crate) enum Outcome {
 }
 
 /// The compiled scripts of a configuration, in the VM of one worker.
-pub(crate) struct Scripts(Rc<Compiled>);
+pub struct Scripts(Rc<Compiled>);
 
 struct Compiled {
     scripts: Vec<Script>,
@@ -106,7 +106,7 @@ impl Scripts {
     ///
     /// # Errors
     /// The first script that is no Ruby, or a VM that does not open.
-    pub(crate) fn open(sources: &[ScriptSource], options: VmLimits) -> Result<Self, ScriptError> {
+    pub fn open(sources: &[ScriptSource], options: VmLimits) -> Result<Self, ScriptError> {
         let VmLimits { heap_bytes, string_bytes } = options;
         // These limits of CPU time are for compiling; each run has those of its exchange.
         let limits = Limits { heap_bytes, block_bytes: string_bytes + (1 << 10), ..Limits::default() };
@@ -120,7 +120,7 @@ impl Scripts {
     }
 
     /// The scripts that are no Ruby. Without sources no VM is opened.
-    pub(crate) fn check(sources: &[ScriptSource], options: VmLimits) -> Vec<ScriptError> {
+    pub fn check(sources: &[ScriptSource], options: VmLimits) -> Vec<ScriptError> {
         if sources.is_empty() {
             return Vec::new();
         }
@@ -132,19 +132,17 @@ impl Scripts {
     }
 
     /// Whether the VM is lost, so that every run ends with [`Outcome::Lost`].
-    pub(crate) fn is_lost(&self) -> bool {
+    pub fn is_lost(&self) -> bool {
         self.0.vm.is_lost()
     }
 
     /// Bytes of the VM's heap.
-    #[cfg(test)]
-    pub(crate) fn heap_bytes(&self) -> usize {
+    pub fn heap_bytes(&self) -> usize {
         self.0.vm.heap().bytes
     }
 
     /// Collects the garbage of the VM.
-    #[cfg(test)]
-    pub(crate) fn collect(&self) {
+    pub fn collect(&self) {
         self.0.vm.collect();
     }
 
@@ -152,7 +150,7 @@ impl Scripts {
     ///
     /// # Panics
     /// If the id is not one of these scripts.
-    pub(crate) async fn run(
+    pub async fn run(
         &self,
         script: ScriptId,
         exchange: &Rc<Exchange>,

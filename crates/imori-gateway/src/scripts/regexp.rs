@@ -79,7 +79,7 @@ fn handle(regex: &Arc<Regex>) -> Value {
 }
 
 /// The escapes and options of Ruby that the crate writes otherwise.
-fn translate(source: &str) -> String {
+pub fn translate(source: &str) -> String {
     let mut out = String::with_capacity(source.len());
     let mut rest = source;
     while let Some(letter) = rest.chars().next() {
@@ -169,25 +169,4 @@ fn subject_at(call: &Call<'_>) -> Result<Vec<u8>, Error> {
 fn pattern_of(call: &Call<'_>) -> Result<Arc<Regex>, Error> {
     let regex = call.receiver.as_ref().and_then(Handle::object::<Regex>);
     regex.ok_or_else(|| Error::new("TypeError", "this is no pattern"))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn escapes_of_ruby_are_translated() {
-        for (source, expected) in [
-            (r"\h+", "[0-9a-fA-F]+"),
-            (r"a\\h", r"a\\h"),
-            (r"\/x\.y", r"/x\.y"),
-            (r"[\w-]\b", r"[[0-9A-Za-z_]-](?-u:\b)"),
-            (r"x\Z", r"x(?:\n?\z)"),
-            ("\\", "\\"),
-            ("(?m-ix:a)(?<m>b)(?:c)", "(?s-ix:a)(?<m>b)(?:c)"),
-            ("ä(?", "ä(?"),
-        ] {
-            assert_eq!(translate(source), expected, "{source}");
-        }
-    }
 }

@@ -112,7 +112,7 @@ fn fetch(call: &Call<'_>, url: &str) -> Result<Reply, Error> {
 }
 
 /// Reads a URL of `http` or `https`.
-fn absolute(url: &str) -> Result<Uri, Error> {
+pub fn absolute(url: &str) -> Result<Uri, Error> {
     let url = url.split('#').next().unwrap_or_default();
     let wrong = |why: &str| argument_error(format!("`{}` is no URL to fetch: {why}", url.escape_debug()));
     let uri: Uri =
@@ -162,7 +162,7 @@ fn to_ruby(answer: &Answer) -> Value {
 }
 
 /// Headers as lines; no value has a line break (RFC 9110, 5.5).
-fn lines_of(headers: &HeaderMap) -> Vec<u8> {
+pub fn lines_of(headers: &HeaderMap) -> Vec<u8> {
     let mut lines = Vec::new();
     for (name, value) in headers {
         lines.extend_from_slice(name.as_str().as_bytes());
@@ -174,7 +174,7 @@ fn lines_of(headers: &HeaderMap) -> Vec<u8> {
 }
 
 /// The headers that `lines_of` has written.
-fn headers_of_lines(lines: &[u8]) -> HeaderMap {
+pub fn headers_of_lines(lines: &[u8]) -> HeaderMap {
     let mut headers = HeaderMap::new();
     for line in lines.split(|byte| *byte == b'\n') {
         let Some(colon) = line.iter().position(|byte| *byte == b':') else { continue };
@@ -199,32 +199,4 @@ pub(super) fn to_error(error: FetchError) -> Error {
         FetchError::Request(_) => "ArgumentError",
     };
     Error::new(class, error.to_string())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn headers_survive_as_lines() {
-        let mut headers = HeaderMap::new();
-        for (name, value) in
-            [("a", "b: c"), ("set-cookie", "1"), ("set-cookie", "2"), ("empty", ""), ("z", "\t\u{e9}")]
-        {
-            headers.append(name, HeaderValue::from_bytes(value.as_bytes()).unwrap());
-        }
-        assert_eq!(headers_of_lines(&lines_of(&headers)), headers);
-    }
-
-    #[test]
-    fn url_is_absolute_and_without_password() {
-        for url in ["http://a", "https://a.example:8443/x?y=1#z", "http://[::1]:80/", "http://127.0.0.1"] {
-            assert!(absolute(url).is_ok(), "{url}");
-        }
-        for url in
-            ["", "/a", "ftp://a/", "http://", "http://u:p@host/", "http://a/ b", "http://a\n", "file:///etc"]
-        {
-            assert!(absolute(url).is_err(), "{url}");
-        }
-    }
 }

@@ -22,7 +22,7 @@ pub(crate) const LOG_LINE_BYTES_MAX: usize = 8 << 10;
 
 /// How urgent a line in the log is, in nginx's levels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum LogLevel {
+pub enum LogLevel {
     /// From `LOG_STDERR` to `LOG_ERR`.
     Error,
     /// `LOG_WARN`.
@@ -35,33 +35,33 @@ pub(crate) enum LogLevel {
 
 /// A request of a script to a route of the gateway.
 #[derive(Clone, Debug)]
-pub(crate) struct Subrequest {
+pub struct Subrequest {
     /// The method.
-    pub(crate) method: Method,
+    pub method: Method,
     /// The path.
-    pub(crate) path: String,
+    pub path: String,
     /// The query without its `?`.
-    pub(crate) query: Option<String>,
+    pub query: Option<String>,
     /// The headers beside those of the request that the script belongs to.
-    pub(crate) headers: HeaderMap,
+    pub headers: HeaderMap,
     /// The body.
-    pub(crate) body: Bytes,
+    pub body: Bytes,
 }
 
 /// What all scripts of a worker use, whatever their request is.
-pub(crate) struct Tools {
+pub struct Tools {
     /// Values, counters and locks of all workers.
-    pub(crate) shared: Arc<SharedState>,
+    pub shared: Arc<SharedState>,
     /// Connections to other servers.
-    pub(crate) fetcher: Fetcher,
+    pub fetcher: Fetcher,
     /// Secrets by name.
-    pub(crate) secrets: Arc<Secrets>,
+    pub secrets: Arc<Secrets>,
     /// The timer for sleeps.
-    pub(crate) timer: Timer,
+    pub timer: Timer,
 }
 
 /// The gateway as scripts see it.
-pub(crate) trait Services {
+pub trait Services {
     /// What all scripts of the worker use.
     fn tools(&self) -> &Tools;
 
@@ -87,21 +87,21 @@ pub(crate) trait Services {
 
 /// Secrets that scripts get by name.
 #[derive(Default)]
-pub(crate) struct Secrets(BTreeMap<String, String>);
+pub struct Secrets(BTreeMap<String, String>);
 
 impl Secrets {
     /// Secrets by name.
-    pub(crate) fn new(secrets: impl IntoIterator<Item = (String, String)>) -> Self {
+    pub fn new(secrets: impl IntoIterator<Item = (String, String)>) -> Self {
         Self(secrets.into_iter().collect())
     }
 
     /// The secret of this name.
-    pub(crate) fn get(&self, name: &str) -> Option<&str> {
+    pub fn get(&self, name: &str) -> Option<&str> {
         self.0.get(name).map(String::as_str)
     }
 
     /// The text with `***` for each secret of at least four bytes; a shorter one is in too many texts.
-    pub(crate) fn redact(&self, text: &str) -> String {
+    pub fn redact(&self, text: &str) -> String {
         let mut text = text.to_owned();
         for secret in self.0.values().filter(|secret| secret.len() >= 4) {
             if text.contains(secret.as_str()) {
@@ -109,19 +109,5 @@ impl Secrets {
             }
         }
         text
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn secrets_are_left_out_of_texts() {
-        let secrets =
-            Secrets::new([("a".to_owned(), "hunter2!".to_owned()), ("b".to_owned(), "ab".to_owned())]);
-        assert_eq!(secrets.redact("password is hunter2!, about"), "password is ***, about");
-        assert_eq!(secrets.get("a"), Some("hunter2!"));
-        assert_eq!(secrets.get("c"), None);
     }
 }

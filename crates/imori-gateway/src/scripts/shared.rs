@@ -17,14 +17,15 @@ use crate::lock::lock;
 const ENTRY_BYTES: usize = 128;
 
 /// Values, counters and locks of all workers.
-pub(crate) struct SharedState {
+pub struct SharedState {
     map: Mutex<Map>,
-    locks: Mutex<HashMap<Vec<u8>, Weak<AsyncMutex<()>>>>,
+    /// The locks that runs use or wait for, and some that were used.
+    pub locks: Mutex<HashMap<Vec<u8>, Weak<AsyncMutex<()>>>>,
     bytes_max: usize,
 }
 
 /// Where a value is: the name of a cache, and the key in it.
-pub(crate) type Key = (Vec<u8>, Vec<u8>);
+pub type Key = (Vec<u8>, Vec<u8>);
 
 #[derive(Default)]
 struct Map {
@@ -40,12 +41,12 @@ struct Entry {
 
 impl SharedState {
     /// A state of at most so many bytes.
-    pub(crate) fn new(bytes_max: usize) -> Self {
+    pub fn new(bytes_max: usize) -> Self {
         Self { map: Mutex::default(), locks: Mutex::default(), bytes_max }
     }
 
     /// The value of a key.
-    pub(crate) fn get(&self, key: &Key) -> Option<Value> {
+    pub fn get(&self, key: &Key) -> Option<Value> {
         let map = lock(&self.map);
         let entry = map.entries.get(key)?;
         entry.is_live(Instant::now()).then(|| entry.value.clone())
@@ -55,7 +56,7 @@ impl SharedState {
     ///
     /// # Errors
     /// The value cannot be kept, or there is no room.
-    pub(crate) fn set(&self, key: Key, value: Value, expires_in: Option<Duration>) -> Result<(), Error> {
+    pub fn set(&self, key: Key, value: Value, expires_in: Option<Duration>) -> Result<(), Error> {
         lock(&self.map).insert(key, value, expires_in, self.bytes_max)
     }
 
@@ -63,7 +64,7 @@ impl SharedState {
     ///
     /// # Errors
     /// As of [`Self::set`].
-    pub(crate) fn add(&self, key: Key, value: Value, expires_in: Option<Duration>) -> Result<bool, Error> {
+    pub fn add(&self, key: Key, value: Value, expires_in: Option<Duration>) -> Result<bool, Error> {
         let mut map = lock(&self.map);
         if map.entries.get(&key).is_some_and(|entry| entry.is_live(Instant::now())) {
             return Ok(false);
@@ -75,7 +76,7 @@ impl SharedState {
     ///
     /// # Errors
     /// The key has a value that is no integer, the sum is too large, or there is no room.
-    pub(crate) fn increment(&self, key: Key, by: i64, expires_in: Option<Duration>) -> Result<i64, Error> {
+    pub fn increment(&self, key: Key, by: i64, expires_in: Option<Duration>) -> Result<i64, Error> {
         let mut map = lock(&self.map);
         let now = Instant::now();
         let Some(entry) = map.entries.get_mut(&key).filter(|entry| entry.is_live(now)) else {
@@ -90,14 +91,14 @@ impl SharedState {
     }
 
     /// Removes a key, and returns its value.
-    pub(crate) fn delete(&self, key: &Key) -> Option<Value> {
+    pub fn delete(&self, key: &Key) -> Option<Value> {
         let mut map = lock(&self.map);
         let entry = map.remove(key)?;
         entry.is_live(Instant::now()).then_some(entry.value)
     }
 
     /// The keys of a cache.
-    pub(crate) fn keys(&self, cache: &[u8]) -> Vec<Vec<u8>> {
+    pub fn keys(&self, cache: &[u8]) -> Vec<Vec<u8>> {
         let now = Instant::now();
         let map = lock(&self.map);
         let live = map.entries.iter().filter(|((own, _), entry)| own == cache && entry.is_live(now));
@@ -105,13 +106,13 @@ impl SharedState {
     }
 
     /// Removes all keys of a cache.
-    pub(crate) fn clear(&self, cache: &[u8]) {
+    pub fn clear(&self, cache: &[u8]) {
         let mut map = lock(&self.map);
         map.retain(|(own, _), _| own != cache);
     }
 
     /// Returns the lock of a name. Locks that nobody holds or waits for are forgotten.
-    pub(crate) fn lock_of(&self, name: &[u8]) -> Arc<AsyncMutex<()>> {
+    pub fn lock_of(&self, name: &[u8]) -> Arc<AsyncMutex<()>> {
         let mut locks = lock(&self.locks);
         if let Some(found) = locks.get(name).and_then(Weak::upgrade) {
             return found;
@@ -191,64 +192,4 @@ fn bytes_of(value: &Value) -> Result<usize, Error> {
             }
             _ => 0,
         })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn key(name: &str) -> Key {
-        (b"cache".to_vec(), name.as_bytes().to_vec())
-    }
-
-    #[test]
-    fn value_expires() {
-        let state = SharedState::new(10_000);
-        state.set(key("a"), "1".into(), Some(Duration::ZERO)).expect("there is room");
-        assert_eq!(state.get(&key("a")), None);
-        assert_eq!(state.keys(b"cache"), Vec::<Vec<u8>>::new());
-        state.set(key("a"), "2".into(), None).expect("there is room");
-        assert_eq!(state.get(&key("a")), Some("2".into()));
-        assert_eq!(state.add(key("a"), "3".into(), None), Ok(false));
-        assert_eq!(state.delete(&key("a")), Some("2".into()));
-        assert_eq!(state.add(key("a"), "3".into(), None), Ok(true));
-    }
-
-    #[test]
-    fn counter_counts_and_ends() {
-        let state = SharedState::new(10_000);
-        assert_eq!(state.increment(key("n"), 2, None), Ok(2));
-        assert_eq!(state.increment(key("n"), -5, None), Ok(-3));
-        state.set(key("n"), Value::Integer(i64::MAX), None).expect("there is room");
-        assert!(state.increment(key("n"), 1, None).is_err());
-        state.set(key("n"), "x".into(), None).expect("there is room");
-        assert!(state.increment(key("n"), 1, None).is_err());
-    }
-
-    #[test]
-    fn full_state_refuses_more_until_something_expires() {
-        let state = SharedState::new(2_000);
-        let large = || Value::string(vec![0; 800]);
-        state.set(key("a"), large(), Some(Duration::ZERO)).expect("there is room");
-        state.set(key("b"), large(), None).expect("there is room");
-        state.set(key("c"), large(), None).expect("the first one has expired");
-        assert!(state.set(key("d"), large(), None).is_err());
-        state.set(key("c"), large(), None).expect("it takes its own place");
-        state.clear(b"cache");
-        state.set(key("d"), large(), None).expect("there is room");
-        assert_eq!(lock(&state.map).entries.len(), 1);
-    }
-
-    #[test]
-    fn lock_is_one_for_a_name_and_forgotten_after_use() {
-        let state = SharedState::new(0);
-        let first = state.lock_of(b"a");
-        assert!(Arc::ptr_eq(&first, &state.lock_of(b"a")));
-        assert!(!Arc::ptr_eq(&first, &state.lock_of(b"b")));
-        drop(first);
-        for number in 0..1000_u32 {
-            state.lock_of(&number.to_ne_bytes());
-        }
-        assert!(lock(&state.locks).len() < 100);
-    }
 }

@@ -25,7 +25,7 @@ use crate::exchange::{Decision, Exchange, Phase, ScriptLimits};
 use crate::facts::{Facts, Place, Target, normal_path};
 use crate::limits::REDIRECTS_MAX;
 use crate::respond::{Body, problem};
-use crate::routes::{Action, BuiltIn, Found, LoginRule, Route, RouteQuery, ScriptId};
+use crate::routes::{Action, BuiltIn, LoginRule, Route, RouteMatch, RouteQuery, ScriptId};
 use crate::scripts::{Outcome, Services};
 use crate::worker::Worker;
 
@@ -105,9 +105,9 @@ async fn routed(
             })
         };
         let (route, parameters) = match found {
-            Found::Route(route, parameters) => (route, parameters),
-            Found::OtherMethods(methods) => return (None, other_method(&methods)),
-            Found::Nothing => {
+            RouteMatch::Route(route, parameters) => (route, parameters),
+            RouteMatch::OtherMethods(methods) => return (None, other_method(&methods)),
+            RouteMatch::Nothing => {
                 return (None, problem(StatusCode::NOT_FOUND, "no route of the gateway has this path"));
             }
         };

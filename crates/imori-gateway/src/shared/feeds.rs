@@ -9,7 +9,6 @@ use std::time::Instant;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
-use imori_core::internal::IncomingMessage;
 use imori_server::Subscription;
 use tokio::sync::watch;
 use tokio::time::sleep;
@@ -19,13 +18,19 @@ use crate::lock::lock;
 
 /// What makes two readers share a stream.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(crate) struct FeedKey {
-    pub(crate) vhost: String,
-    pub(crate) exchange: Vec<u8>,
-    pub(crate) subject: Vec<u8>,
-    pub(crate) user: Vec<u8>,
-    pub(crate) event: Option<String>,
-    pub(crate) history: usize,
+pub struct FeedKey {
+    /// Its vhost.
+    pub vhost: String,
+    /// The exchange of its address.
+    pub exchange: Vec<u8>,
+    /// The subject of its address.
+    pub subject: Vec<u8>,
+    /// Whose rights decide what it receives.
+    pub user: Vec<u8>,
+    /// The type of its events.
+    pub event: Option<String>,
+    /// How many events are kept for readers that come back.
+    pub history: usize,
 }
 
 /// All streams of a gateway.
@@ -66,7 +71,7 @@ impl Feeds {
 
 /// A stream of events.
 #[derive(Debug)]
-pub(crate) struct Feed {
+pub struct Feed {
     /// Random, so that an event's number of another stream, or of an earlier run, is not mistaken for one of this.
     id: u64,
     event: Option<String>,
@@ -92,7 +97,8 @@ struct Ring {
 }
 
 impl Feed {
-    fn new(id: u64, key: &FeedKey) -> Feed {
+    /// Creates a stream without events.
+    pub fn new(id: u64, key: &FeedKey) -> Feed {
         Feed {
             id,
             event: key.event.clone(),
@@ -103,7 +109,8 @@ impl Feed {
         }
     }
 
-    fn has_ended(&self) -> bool {
+    /// Whether no more events follow.
+    pub fn has_ended(&self) -> bool {
         self.newest.borrow().has_ended
     }
 
@@ -113,7 +120,7 @@ impl Feed {
         loop {
             tokio::select! {
                 message = subscription.recv() => match message {
-                    Ok(message) => self.push(&message),
+                    Ok(message) => self.push(&message.body),
                     Err(reason) => break tracing::debug!(%reason, "a stream of the gateway has ended"),
                 },
                 () = sleep(FEED_IDLE_MAX / 4) => {}
@@ -128,14 +135,15 @@ impl Feed {
     }
 
     /// Tells readers that there are no more events.
-    pub(crate) fn end(&self) {
+    pub fn end(&self) {
         self.newest.send_modify(|newest| newest.has_ended = true);
     }
 
-    fn push(&self, message: &IncomingMessage) {
+    /// Adds an event with this body, and forgets the oldest ones over the limits.
+    pub fn push(&self, body: &[u8]) {
         let mut ring = lock(&self.ring);
         let number = ring.first + ring.texts.len() as u64;
-        let text = event_text(&format!("{:016x}-{number}", self.id), self.event.as_deref(), &message.body);
+        let text = event_text(&format!("{:016x}-{number}", self.id), self.event.as_deref(), body);
         ring.bytes += text.len();
         ring.texts.push_back(text);
         while ring.texts.len() > self.history || (ring.bytes > FEED_BYTES_MAX && ring.texts.len() > 1) {
@@ -149,7 +157,7 @@ impl Feed {
 }
 
 /// An event of a stream (HTML Living Standard, 9.2.5). A body that is not UTF-8 comes as base64, with the type `binary`.
-pub(crate) fn event_text(id: &str, event: Option<&str>, body: &[u8]) -> Bytes {
+pub fn event_text(id: &str, event: Option<&str>, body: &[u8]) -> Bytes {
     let mut text = Vec::with_capacity(body.len() + 64);
     if !id.is_empty() {
         text.extend_from_slice(b"id: ");
@@ -189,14 +197,15 @@ pub(crate) fn event_text(id: &str, event: Option<&str>, body: &[u8]) -> Bytes {
 
 /// One reader of a stream.
 #[derive(Debug)]
-pub(crate) struct Reader {
+pub struct Reader {
     feed: Arc<Feed>,
     newest: watch::Receiver<Newest>,
     next: u64,
 }
 
 impl Reader {
-    fn new(feed: &Arc<Feed>) -> Reader {
+    /// Creates a reader of the events from now on.
+    pub fn new(feed: &Arc<Feed>) -> Reader {
         feed.readers.fetch_add(1, Ordering::Relaxed);
         let newest = feed.newest.subscribe();
         let next = newest.borrow().number + 1;
@@ -205,7 +214,7 @@ impl Reader {
 
     /// Goes back to the event after the one with this id, if it is one of this stream; otherwise all that is kept
     /// follows.
-    pub(crate) fn resume(&mut self, id: &str) -> bool {
+    pub fn resume(&mut self, id: &str) -> bool {
         let first = lock(&self.feed.ring).first;
         let number = id.split_once('-').and_then(|(feed, number)| {
             (u64::from_str_radix(feed, 16).ok()? == self.feed.id)
@@ -239,7 +248,8 @@ impl Reader {
         }
     }
 
-    fn take(&mut self) -> Option<Bytes> {
+    /// The events that are there, as one text; `None` if there are none yet.
+    pub fn take(&mut self) -> Option<Bytes> {
         let ring = lock(&self.feed.ring);
         let newest = ring.first + ring.texts.len() as u64;
         if self.next >= newest {
@@ -271,72 +281,5 @@ impl Reader {
 impl Drop for Reader {
     fn drop(&mut self) {
         self.feed.readers.fetch_sub(1, Ordering::Relaxed);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_event_has_a_line_for_each_of_its_body() {
-        for (body, expected) in [
-            (&b"hello"[..], "id: 1\ndata: hello\n\n"),
-            (b"", "id: 1\ndata: \n\n"),
-            (b"a\nb\r\nc\rd\n", "id: 1\ndata: a\ndata: b\ndata: c\ndata: d\ndata: \n\n"),
-            (b"\xff", "id: 1\nevent: binary\ndata: /w==\n\n"),
-        ] {
-            assert_eq!(event_text("1", None, body), expected, "{body:?}");
-        }
-        assert_eq!(event_text("", Some("price\nid: 9"), b"x"), "event: priceid: 9\ndata: x\n\n");
-    }
-
-    fn feed(history: usize) -> Arc<Feed> {
-        let key = FeedKey {
-            vhost: String::from("/"),
-            exchange: Vec::new(),
-            subject: Vec::new(),
-            user: Vec::new(),
-            event: None,
-            history,
-        };
-        Arc::new(Feed::new(7, &key))
-    }
-
-    fn add(feed: &Feed, count: usize) {
-        for _ in 0..count {
-            let mut ring = lock(&feed.ring);
-            let number = ring.first + ring.texts.len() as u64;
-            ring.texts.push_back(Bytes::from(format!("{number};")));
-            while ring.texts.len() > feed.history {
-                ring.texts.pop_front();
-                ring.first += 1;
-            }
-            drop(ring);
-            feed.newest.send_modify(|newest| newest.number = number);
-        }
-    }
-
-    #[test]
-    fn a_reader_goes_on_where_it_was() {
-        let feed = feed(3);
-        let mut reader = Reader::new(&feed);
-        assert_eq!(reader.take(), None);
-        add(&feed, 2);
-        assert_eq!(reader.take().unwrap(), "1;2;");
-        add(&feed, 4);
-        assert_eq!(reader.take().unwrap(), "event: missed\ndata: 1\n\n4;5;6;");
-        let mut late = Reader::new(&feed);
-        assert_eq!(late.take(), None, "from now on");
-        assert!(late.resume("0000000000000007-5"));
-        assert_eq!(late.take().unwrap(), "6;");
-        assert!(late.resume("0000000000000007-1"));
-        assert_eq!(late.take().unwrap(), "event: missed\ndata: 2\n\n4;5;6;");
-        for id in ["0000000000000008-5", "0000000000000007-99", "x", ""] {
-            assert!(!late.resume(id), "{id}");
-            assert_eq!(late.take().unwrap(), "4;5;6;", "{id}");
-        }
-        feed.end();
-        assert!(feed.has_ended());
     }
 }

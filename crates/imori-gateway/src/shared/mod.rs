@@ -2,9 +2,9 @@
 
 mod shared;
 mod access_log;
-mod feeds;
+pub(crate) mod feeds;
 mod pulled;
-mod script_faults;
+pub(crate) mod script_faults;
 
 pub(crate) use feeds::{FeedKey, Reader, event_text};
 pub(crate) use pulled::Pull;

@@ -12,7 +12,7 @@ use crate::scripts::Outcome;
 
 /// Faults of scripts: each kind once, with how often it came.
 #[derive(Debug, Default)]
-pub(crate) struct ScriptFaults(Mutex<Vec<ScriptFault>>);
+pub struct ScriptFaults(Mutex<Vec<ScriptFault>>);
 
 impl ScriptFaults {
     /// Notes the outcome of a script, if it has failed.
@@ -32,7 +32,7 @@ impl ScriptFaults {
     }
 
     /// Notes a fault. The one that was longest ago makes place for a new kind.
-    fn note(&self, now: Time, phase: &'static str, place: &str, message: &str) {
+    pub fn note(&self, now: Time, phase: &'static str, place: &str, message: &str) {
         let (place, message) = (shortened(place), shortened(message));
         let mut faults = lock(&self.0);
         let is_same = |fault: &&mut ScriptFault| {
@@ -52,7 +52,7 @@ impl ScriptFaults {
     }
 
     /// The faults, the latest first.
-    pub(crate) fn latest(&self) -> Vec<ScriptFault> {
+    pub fn latest(&self) -> Vec<ScriptFault> {
         let mut faults = lock(&self.0).clone();
         faults.sort_by_key(|fault| std::cmp::Reverse(fault.last));
         faults
@@ -67,38 +67,5 @@ fn shortened(text: &str) -> String {
             format!("{}…", text.get(..kept).unwrap_or_default())
         }
         false => text.to_owned(),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_long_message_is_cut_off_between_characters() {
-        let faults = ScriptFaults::default();
-        for rest in ["a", "b"] {
-            let message = format!("x{}{rest}", "é".repeat(FAULT_TEXT_BYTES_MAX));
-            faults.note(Time(1), "content", "a.rb:1", &message);
-        }
-        let expected = format!("x{}…", "é".repeat(FAULT_TEXT_BYTES_MAX / 2 - 1));
-        let latest = faults.latest();
-        assert_eq!(latest.len(), 1, "what differs behind the limit is one kind");
-        assert_eq!((latest[0].message.as_str(), latest[0].count), (expected.as_str(), 2));
-    }
-
-    #[test]
-    fn a_fault_that_comes_again_is_counted_and_the_oldest_makes_place() {
-        let faults = ScriptFaults::default();
-        for number in 0..SCRIPT_FAULTS_MAX as u64 {
-            faults.note(Time(number), "content", "a.rb:1", &number.to_string());
-        }
-        faults.note(Time(1_000), "content", "a.rb:1", "0");
-        faults.note(Time(2_000), "content", "a.rb:1", "new");
-        let latest = faults.latest();
-        assert_eq!(latest.len(), SCRIPT_FAULTS_MAX);
-        assert_eq!((latest[0].message.as_str(), latest[0].count), ("new", 1));
-        assert_eq!((latest[1].message.as_str(), latest[1].count), ("0", 2));
-        assert!(latest.iter().all(|fault| fault.message != "1"), "the one that was longest ago is gone");
     }
 }

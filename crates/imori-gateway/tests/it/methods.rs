@@ -3,12 +3,9 @@
 
 use std::{rc::Rc, time::Duration};
 
-use super::{FakeServices, block_on, dynamic, exchange};
-use crate::{
-    exchange::{Phase, ScriptLimits},
-    routes::{ScriptId, ScriptSource, VmLimits},
-    scripts::{Outcome, Scripts},
-};
+use imori_gateway::for_tests::{Outcome, Phase, ScriptId, ScriptLimits, ScriptSource, Scripts, VmLimits};
+
+use crate::scripts::{FakeServices, block_on, dynamic, exchange};
 
 /// Receivers, each made anew for every call.
 const RECEIVERS: &[&str] = &[
@@ -136,7 +133,7 @@ fn no_native_crashes_or_hangs() {
                     _ => false,
                 };
                 assert!(is_fine, "{receiver} in {phase:?}: {outcome:?}");
-                let after = scripts.run(ScriptId(1), &super::exchange(), &services).await;
+                let after = scripts.run(ScriptId(1), &crate::scripts::exchange(), &services).await;
                 assert!(matches!(&after, Outcome::Done(_)), "after {receiver} in {phase:?}: {after:?}");
                 assert_eq!(Rc::strong_count(&exchange), 1, "{receiver}");
             }

@@ -5,6 +5,7 @@ use std::time::Duration;
 use imori_core::{
     authorize::Identity, delivery::Outcome as Settlement, internal::OutgoingMessage, queue::QueueSettings,
 };
+use imori_gateway::for_tests::{Decision, Exchange, Outcome, Pem, Phase, ScriptId, Scripts};
 use imori_ruby::Value;
 use imori_server::{ConsumeOptions, Server, config::Config};
 use tokio::{
@@ -12,12 +13,7 @@ use tokio::{
     net::{TcpListener, TcpStream},
 };
 
-use super::{FakeServices, block_on, check, dynamic, exchange, failure, open, respond, run, value};
-use crate::{
-    exchange::{Decision, Exchange, Pem, Phase},
-    routes::ScriptId,
-    scripts::{Outcome, Scripts},
-};
+use crate::scripts::{FakeServices, block_on, check, dynamic, exchange, failure, open, respond, run, value};
 
 #[test]
 fn json_goes_both_ways() {

@@ -1,8 +1,4 @@
 //! Scripts against an exchange and services without a network.
-#![allow(clippy::panic, clippy::unwrap_used, reason = "a test that meets the unexpected has failed")]
-
-mod library;
-mod methods;
 
 use std::{
     cell::{Cell, RefCell},
@@ -14,21 +10,18 @@ use std::{
 use bytes::Bytes;
 use futures_util::{FutureExt, future::LocalBoxFuture};
 use http::{HeaderMap, HeaderValue, StatusCode};
+use imori_gateway::for_tests::{
+    Answer, Connection, Decision, Exchange, FetchError, FetchOptions, Fetcher, HostList, LogLevel, Outcome,
+    Phase, Request, ScriptId, ScriptLimits, ScriptSource, Scripts, Secrets, Services, SharedState,
+    Subrequest, Timer, Tools, VmLimits,
+};
 use imori_ruby::{Exception, Value};
 use imori_server::{InternalClient, InternalError};
 use rustls::ClientConfig;
 
-use crate::{
-    exchange::{Connection, Decision, Exchange, Phase, Request, ScriptLimits},
-    outgoing::{Answer, FetchError, FetchOptions, Fetcher, HostList},
-    routes::{ScriptId, ScriptSource, VmLimits},
-    scripts::{LogLevel, Outcome, Scripts, Secrets, Services, SharedState, Subrequest, Tools},
-    timer::Timer,
-};
-
 /// Services that answer sub-requests themselves and collect the log.
 pub(crate) struct FakeServices {
-    tools: Tools,
+    pub(crate) tools: Tools,
     pub(crate) log: RefCell<Vec<(LogLevel, String)>>,
     pub(crate) body: RefCell<Result<Bytes, String>>,
     pub(crate) client: RefCell<Option<InternalClient>>,
