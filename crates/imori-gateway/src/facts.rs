@@ -13,7 +13,7 @@ use http::{Uri, Version};
 use imori_server::http::RequestOrigin;
 use percent_encoding::{AsciiSet, CONTROLS, percent_decode_str, utf8_percent_encode};
 
-use crate::exchange::{Connection, Exchange, Request, Tls};
+use crate::request_context::{Connection, Request, RequestContext, Tls};
 use crate::routes::{Action, BuiltIn, Lookup, Route};
 
 /// What a path has to encode.
@@ -44,8 +44,8 @@ pub(crate) struct Place {
 }
 
 impl Place {
-    /// The exchange of a request on this connection.
-    pub(crate) fn exchange(&self, parts: Parts, target: Target, is_sub_request: bool) -> Exchange {
+    /// The context of a request on this connection.
+    pub(crate) fn context(&self, parts: Parts, target: Target, is_sub_request: bool) -> RequestContext {
         if !is_sub_request {
             self.requests.set(self.requests.get() + 1);
         }
@@ -65,13 +65,13 @@ impl Place {
             headers: parts.headers,
             ..Request::default()
         };
-        let mut exchange = Exchange::new(request, connection);
-        exchange.host = target.host;
-        exchange.is_sub_request = is_sub_request;
+        let mut context = RequestContext::new(request, connection);
+        context.host = target.host;
+        context.is_sub_request = is_sub_request;
         if let Some(tls) = &self.tls {
-            exchange.tls.replace(tls.clone());
+            context.tls.replace(tls.clone());
         }
-        exchange
+        context
     }
 }
 
@@ -79,7 +79,7 @@ impl Place {
 #[derive(Debug)]
 pub(crate) struct Facts {
     pub(crate) place: Rc<Place>,
-    pub(crate) exchange: Rc<Exchange>,
+    pub(crate) context: Rc<RequestContext>,
     pub(crate) route: Arc<Route>,
 }
 
@@ -87,26 +87,26 @@ impl Facts {
     /// The facts of a request whose route has been found, with the variables that the route sets.
     pub(crate) fn new(
         place: &Rc<Place>,
-        exchange: &Rc<Exchange>,
+        context: &Rc<RequestContext>,
         route: Arc<Route>,
         parameters: Vec<(String, String)>,
     ) -> Facts {
-        let facts = Facts { place: Rc::clone(place), exchange: Rc::clone(exchange), route };
-        exchange.parameters.replace(parameters);
-        exchange.server_name.replace(facts.route.hosts.first().cloned());
+        let facts = Facts { place: Rc::clone(place), context: Rc::clone(context), route };
+        context.parameters.replace(parameters);
+        context.server_name.replace(facts.route.hosts.first().cloned());
         if let Action::BuiltIn(BuiltIn::Files(files)) = &facts.route.action {
-            exchange.document_root.replace(files.root.display().to_string());
+            context.document_root.replace(files.root.display().to_string());
         }
         for (name, template) in &facts.route.variables {
             let value = template.render(&facts).into_owned();
-            exchange.set_variable(name, Some(&value));
+            context.set_variable(name, Some(&value));
         }
         facts
     }
 
     /// The request, as scripts may have changed it.
     pub(crate) fn request(&self) -> Ref<'_, Request> {
-        self.exchange.request.borrow()
+        self.context.request.borrow()
     }
 
     /// The path and query: as the client wrote them, unless a script has changed them.
@@ -130,11 +130,11 @@ impl Facts {
 
 impl Lookup for Facts {
     fn parameter(&self, name: &str) -> Option<Cow<'_, str>> {
-        self.exchange.parameter(name).map(Cow::Owned)
+        self.context.parameter(name).map(Cow::Owned)
     }
 
     fn variable(&self, name: &str) -> Option<Cow<'_, str>> {
-        self.exchange.variable(name).map(Cow::Owned)
+        self.context.variable(name).map(Cow::Owned)
     }
 }
 

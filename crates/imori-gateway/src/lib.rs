@@ -19,7 +19,7 @@ mod shared;
 mod respond;
 mod local;
 mod scripts;
-mod exchange;
+mod request_context;
 mod outgoing;
 mod timer;
 mod hop_by_hop;
@@ -34,13 +34,13 @@ pub use routes::Problems;
 #[doc(hidden)]
 pub mod for_tests {
     pub use crate::actions::proxy::Encoded;
-    pub use crate::exchange::exchange::{
-        Connection, Decision, Exchange, Pem, Phase, Request, ScriptLimits, VARIABLES_MAX,
-    };
     pub use crate::facts::{Target, normal_path};
     pub use crate::limits::{FAULT_TEXT_BYTES_MAX, SCRIPT_FAULTS_MAX};
     pub use crate::outgoing::fetch::{Answer, FetchError, FetchOptions, Fetcher, Outgoing};
     pub use crate::outgoing::hosts::{HostError, HostList, is_private};
+    pub use crate::request_context::request_context::{
+        Connection, Decision, Pem, Phase, Request, RequestContext, ScriptLimits, VARIABLES_MAX,
+    };
     pub use crate::routes::load::load;
     pub use crate::routes::route::{ScriptId, ScriptSource, VmLimits};
     pub use crate::routes::router::{RouteMatch, RouteQuery};

@@ -117,7 +117,7 @@ fn target(action: &ProxyAction, facts: &Facts) -> Result<Uri, String> {
     let uri: Uri = to.parse().map_err(|error| format!("`{to}` is no URL: {error}"))?;
     let authority = uri.authority().ok_or_else(|| format!("`{to}` names no host"))?;
     // A script may have chosen the server of an upstream's name.
-    let upstreams = facts.exchange.upstreams.borrow();
+    let upstreams = facts.context.upstreams.borrow();
     let chosen = upstreams.get(authority.host()).and_then(|upstream| upstream.server.as_deref());
     let authority = chosen.unwrap_or(authority.as_str());
     let has_path = to.rsplit_once("://").is_some_and(|(_, rest)| rest.contains('/'));
@@ -180,7 +180,7 @@ fn headers(action: &ProxyAction, facts: &Facts, uri: &Uri) -> HeaderMap {
         Err(_) => drop(headers.remove(name)),
     };
     set(FORWARDED_FOR, &chain);
-    set(FORWARDED_PROTO, facts.exchange.scheme());
+    set(FORWARDED_PROTO, facts.context.scheme());
     if let Some(host) = facts.request().headers.get(HOST).and_then(|host| host.to_str().ok()) {
         set(FORWARDED_HOST, host);
     }

@@ -16,8 +16,8 @@ use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, sp
 use tokio::time::{Instant, sleep_until, timeout};
 use tracing::debug;
 
-use crate::exchange::Request;
 use crate::limits::{DRAIN_MAX, TUNNEL_BUFFER_BYTES};
+use crate::request_context::Request;
 use crate::worker::Worker;
 
 const WEBSOCKET: HeaderValue = HeaderValue::from_static("websocket");

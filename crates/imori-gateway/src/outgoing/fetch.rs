@@ -128,7 +128,7 @@ impl Fetcher {
         *request.method_mut() = method;
         *request.uri_mut() = uri;
         *request.headers_mut() = headers;
-        let exchange = async {
+        let answering = async {
             let response = self.client.request(request).await.map_err(|error| from_client(&error))?;
             let (parts, body) = response.into_parts();
             let collected = Limited::new(body, answer_bytes).collect().await;
@@ -141,7 +141,7 @@ impl Fetcher {
             })?;
             Ok(Answer { status: parts.status, headers: parts.headers, body: body.to_bytes() })
         };
-        tokio::time::timeout(timeout, exchange).await.unwrap_or(Err(FetchError::Late(timeout)))
+        tokio::time::timeout(timeout, answering).await.unwrap_or(Err(FetchError::Late(timeout)))
     }
 
     /// Opens a plain connection, within the time for connections. The permit counts it as open.

@@ -13,8 +13,8 @@ use super::{
     services::{Services, Tools},
     taken::TakenMessages,
 };
-use crate::exchange::{Exchange, LINE_BYTES_MAX};
 use crate::outgoing::Answer;
+use crate::request_context::{LINE_BYTES_MAX, RequestContext};
 
 /// Headers of one message that a script makes.
 const HEADERS_MAX: usize = 1000;
@@ -27,7 +27,7 @@ pub(super) struct Run(pub(super) Rc<RunState>);
 
 /// One run of a script, or of a block that runs beside others.
 pub(super) struct RunState {
-    pub(super) exchange: Rc<Exchange>,
+    pub(super) context: Rc<RequestContext>,
     pub(super) services: Rc<dyn Services>,
     pub(super) compiled: CompiledReference,
     /// What `Nginx::Async::HTTP.last_response` returns.
@@ -40,12 +40,12 @@ pub(super) struct RunState {
 
 impl RunState {
     pub(super) fn new(
-        exchange: Rc<Exchange>,
+        context: Rc<RequestContext>,
         services: Rc<dyn Services>,
         compiled: CompiledReference,
     ) -> Self {
         Self {
-            exchange,
+            context,
             services,
             compiled,
             last_response: RefCell::default(),
@@ -54,10 +54,10 @@ impl RunState {
         }
     }
 
-    /// A run beside this one, for the same exchange.
+    /// A run beside this one, for the same request.
     pub(super) fn child(&self) -> Rc<Self> {
-        let Self { exchange, services, compiled, .. } = self;
-        let mut child = Self::new(Rc::clone(exchange), Rc::clone(services), compiled.clone());
+        let Self { context, services, compiled, .. } = self;
+        let mut child = Self::new(Rc::clone(context), Rc::clone(services), compiled.clone());
         child.taken = Rc::clone(&self.taken);
         Rc::new(child)
     }
@@ -93,11 +93,11 @@ pub(super) fn run_of<'a>(call: &'a Call<'_>) -> Result<&'a Rc<RunState>, Error> 
     Ok(&run.0)
 }
 
-/// The exchange of a call, in a phase that has a request.
-pub(super) fn exchange_of<'a>(call: &'a Call<'_>) -> Result<&'a Rc<Exchange>, Error> {
-    let exchange = &run_of(call)?.exchange;
-    if exchange.phase.get().has_request() {
-        Ok(exchange)
+/// The context of a call, in a phase that has a request.
+pub(super) fn context_of<'a>(call: &'a Call<'_>) -> Result<&'a Rc<RequestContext>, Error> {
+    let context = &run_of(call)?.context;
+    if context.phase.get().has_request() {
+        Ok(context)
     } else {
         Err(Error::new("RuntimeError", "there is no request in this phase; use this in a script of a route"))
     }

@@ -4,10 +4,10 @@ use http::{HeaderValue, StatusCode, header::LOCATION};
 use imori_ruby::{Call, Error, Library, Value};
 
 use super::{
-    context::{argument_error, bytes_at, exchange_of, header_value, integer_at, run_of, text_at},
+    context::{argument_error, bytes_at, context_of, header_value, integer_at, run_of, text_at},
     services::{LOG_LINE_BYTES_MAX, LOG_LINES_MAX, LogLevel},
 };
-use crate::exchange::{Decision, NGINX_VERSION, RESPONSE_BYTES_MAX};
+use crate::request_context::{Decision, NGINX_VERSION, RESPONSE_BYTES_MAX};
 
 /// The version of ngx_mruby whose API scripts have.
 const MODULE_VERSION: &str = "2.6.0";
@@ -108,14 +108,14 @@ pub(super) fn declare(library: &mut Library) {
 
 /// Appends to the body of the response.
 fn put(call: &Call<'_>) -> Result<Value, Error> {
-    let exchange = exchange_of(call)?;
-    if exchange.phase.get().is_after_content() {
+    let context = context_of(call)?;
+    if context.phase.get().is_after_content() {
         return Err(Error::new(
             "RuntimeError",
             "the response is on its way; change it by Nginx::Filter#body=",
         ));
     }
-    let mut response = exchange.response.borrow_mut();
+    let mut response = context.response.borrow_mut();
     for index in 0..call.arguments.len() {
         let bytes = bytes_at(call, index)?;
         if response.body.len() + bytes.len() > RESPONSE_BYTES_MAX {
@@ -131,7 +131,7 @@ fn put(call: &Call<'_>) -> Result<Value, Error> {
 
 /// Sets the status, or tells nginx's flow how to go on.
 fn decide(call: &Call<'_>) -> Result<Value, Error> {
-    let exchange = exchange_of(call)?;
+    let context = context_of(call)?;
     let status = integer_at(call, 0)?;
     let flow = match status {
         OK | AGAIN | DECLINED => Some(Decision::Continue),
@@ -140,7 +140,7 @@ fn decide(call: &Call<'_>) -> Result<Value, Error> {
         _ => None,
     };
     if let Some(decision) = flow {
-        exchange.decide(decision);
+        context.decide(decision);
         return Ok(Value::Nil);
     }
     let status = match status {
@@ -152,20 +152,20 @@ fn decide(call: &Call<'_>) -> Result<Value, Error> {
             .filter(|status| (200..600).contains(&status.as_u16()))
             .ok_or_else(|| argument_error(format!("`{status}` is no status; use one from 200 to 599")))?,
     };
-    exchange.response.borrow_mut().status = Some(status);
-    exchange.decide(Decision::Respond);
+    context.response.borrow_mut().status = Some(status);
+    context.decide(Decision::Respond);
     Ok(Value::Nil)
 }
 
 /// Redirects the client to a URL, or the request to another route.
 fn redirect(call: &Call<'_>) -> Result<Value, Error> {
-    let exchange = exchange_of(call)?;
+    let context = context_of(call)?;
     let target = text_at(call, 0)?;
     if target.is_empty() {
         return Ok(Value::Nil);
     }
     let target = match target.strip_prefix("$scheme") {
-        Some(rest) => format!("{}{rest}", exchange.scheme()),
+        Some(rest) => format!("{}{rest}", context.scheme()),
         None => target,
     };
     if target.starts_with("http://") || target.starts_with("https://") {
@@ -178,12 +178,12 @@ fn redirect(call: &Call<'_>) -> Result<Value, Error> {
             }
         };
         let value: HeaderValue = header_value(&LOCATION, &Value::String(target.into_bytes()))?;
-        let mut response = exchange.response.borrow_mut();
+        let mut response = context.response.borrow_mut();
         response.status = Some(status);
         response.headers.insert(LOCATION, value);
-        exchange.decide(Decision::Respond);
+        context.decide(Decision::Respond);
     } else if target.starts_with(['/', '@']) && !target.contains(['\r', '\n', '\0']) {
-        exchange.decide(Decision::InternalRedirect(target));
+        context.decide(Decision::InternalRedirect(target));
     } else {
         let target = target.escape_debug();
         return Err(argument_error(format!(
@@ -203,8 +203,8 @@ fn log(call: &Call<'_>) -> Result<Value, Error> {
         8 => LogLevel::Debug,
         other => return Err(argument_error(format!("`{other}` is no level; use one of Nginx::LOG_…"))),
     };
-    let lines = run.exchange.log_lines.get();
-    run.exchange.log_lines.set(lines.saturating_add(1));
+    let lines = run.context.log_lines.get();
+    run.context.log_lines.set(lines.saturating_add(1));
     if lines >= LOG_LINES_MAX {
         return Ok(Value::Nil);
     }
@@ -213,6 +213,6 @@ fn log(call: &Call<'_>) -> Result<Value, Error> {
     let line = run.tools().secrets.redact(&text);
     // A line of the log is one line, whatever a request has in it.
     let line: String = line.chars().map(|letter| if letter.is_control() { ' ' } else { letter }).collect();
-    run.services.log(&run.exchange, level, &line);
+    run.services.log(&run.context, level, &line);
     Ok(Value::Nil)
 }

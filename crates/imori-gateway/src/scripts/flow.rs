@@ -82,7 +82,7 @@ async fn run_all(run: &Rc<RunState>, numbers: Vec<Value>) -> Result<Value, Error
         return Err(Error::new("RuntimeError", "the scripts are gone"));
     };
     // The script's own deadline ends these runs with it.
-    let far = tokio::time::Instant::now() + run.exchange.limits.get().wall_time + Duration::from_secs(1);
+    let far = tokio::time::Instant::now() + run.context.limits.get().wall_time + Duration::from_secs(1);
     let mut children: FuturesUnordered<_> = numbers
         .into_iter()
         .map(|number| compiled.drive(&compiled.child, vec![number], run.child(), far))
@@ -99,28 +99,28 @@ async fn run_all(run: &Rc<RunState>, numbers: Vec<Value>) -> Result<Value, Error
     Ok(Value::Boolean(true))
 }
 
-/// Counts blocks against the limit of their exchange, until it is dropped.
+/// Counts blocks against the limit of their request, until it is dropped.
 struct Children(Rc<RunState>, u32);
 
 impl Children {
     fn count(run: &Rc<RunState>, more: usize) -> Result<Self, Error> {
-        let exchange = &run.exchange;
-        let limit = exchange.limits.get().children;
+        let context = &run.context;
+        let limit = context.limits.get().children;
         let more = u32::try_from(more).unwrap_or(u32::MAX);
-        let all = exchange.children.get().saturating_add(more);
+        let all = context.children.get().saturating_add(more);
         if all > limit {
             let message =
                 format!("a request has {limit} blocks beside each other at most; run fewer at once");
             return Err(Error::new("Imori::LimitError", message));
         }
-        exchange.children.set(all);
+        context.children.set(all);
         Ok(Self(Rc::clone(run), more))
     }
 }
 
 impl Drop for Children {
     fn drop(&mut self) {
-        let children = &self.0.exchange.children;
+        let children = &self.0.context.children;
         children.set(children.get() - self.1);
     }
 }

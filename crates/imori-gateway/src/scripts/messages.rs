@@ -14,12 +14,12 @@ use tokio::sync::mpsc::error::TrySendError;
 
 use super::{
     context::{
-        argument_error, awaiting, body_at, bytes_at, bytes_of, exchange_of, integer_at, kind, optional,
+        argument_error, awaiting, body_at, bytes_at, bytes_of, context_of, integer_at, kind, optional,
         pairs_at, run_of,
     },
     taken::TakenMessage,
 };
-use crate::exchange::{Decision, Exchange, Phase};
+use crate::request_context::{Decision, Phase, RequestContext};
 
 /// The class of the handles of messages that are to be settled.
 const DELIVERY: &str = "Imori::Delivery";
@@ -50,7 +50,7 @@ fn publish(call: &Call<'_>) -> Result<Reply, Error> {
     let (to, message) = (address_at(call)?, message_at(call)?);
     let run = Rc::clone(run_of(call)?);
     awaiting(async move {
-        let client = run.services.client(&run.exchange).await.map_err(to_error)?;
+        let client = run.services.client(&run.context).await.map_err(to_error)?;
         let published = client.publish(to, message).await.map_err(to_error)?;
         let receivers = i64::try_from(published.receivers).unwrap_or(i64::MAX);
         Ok(Value::Array(vec![receivers.into(), published.level.as_str().into()]))
@@ -62,7 +62,7 @@ fn call_service(call: &Call<'_>) -> Result<Reply, Error> {
     let (to, message, within) = (address_at(call)?, message_at(call)?, wait_at(call, 5)?);
     let run = Rc::clone(run_of(call)?);
     awaiting(async move {
-        let client = run.services.client(&run.exchange).await.map_err(to_error)?;
+        let client = run.services.client(&run.context).await.map_err(to_error)?;
         let reply = client.call(to, message, within).await.map_err(to_error)?;
         Ok(message_to_ruby(&reply, Value::Nil))
     })
@@ -75,7 +75,7 @@ fn get(call: &Call<'_>) -> Result<Reply, Error> {
     let wait = wait_at(call, 2)?;
     let run = Rc::clone(run_of(call)?);
     awaiting(async move {
-        let client = run.services.client(&run.exchange).await.map_err(to_error)?;
+        let client = run.services.client(&run.context).await.map_err(to_error)?;
         let message = match client.get(&queue, settles).await.map_err(to_error)? {
             Some((message, _)) => message,
             None if wait.is_zero() => return Ok(Value::Nil),
@@ -118,38 +118,38 @@ fn settle(call: &Call<'_>) -> Result<Reply, Error> {
 
 /// `__push(bytes)`: sends a part of the response at once, and waits while the client is slow.
 fn push(call: &Call<'_>) -> Result<Reply, Error> {
-    let exchange = exchange_of(call)?;
-    if exchange.phase.get() != Phase::Content {
+    let context = context_of(call)?;
+    if context.phase.get() != Phase::Content {
         return Err(Error::new("RuntimeError", "a response is streamed by the script of `content`"));
     }
     let bytes = Bytes::from(bytes_at(call, 0)?);
-    let sender = exchange.stream();
-    exchange.decide(Decision::Respond);
+    let sender = context.stream();
+    context.decide(Decision::Respond);
     let is_gone = || Error::new("Imori::DisconnectedError", "the client has left");
     match sender.try_send(bytes) {
         Ok(()) => {
-            let exchange = Rc::clone(exchange);
+            let context = Rc::clone(context);
             // The listener gets the chunk before the script goes on, so that a loop of pushes streams.
             awaiting(async move {
                 tokio::task::yield_now().await;
-                count(&exchange)
+                count(&context)
             })
         }
         Err(TrySendError::Closed(_)) => Err(is_gone()),
         Err(TrySendError::Full(bytes)) => {
-            let exchange = Rc::clone(exchange);
+            let context = Rc::clone(context);
             awaiting(async move {
                 sender.send(bytes).await.map_err(|_| is_gone())?;
-                count(&exchange)
+                count(&context)
             })
         }
     }
 }
 
 /// Each event of a stream, which has no end, has the operations and the CPU time of a request.
-fn count(exchange: &Exchange) -> Result<Value, Error> {
-    exchange.awaits.set(0);
-    exchange.cpu.set(Duration::ZERO);
+fn count(context: &RequestContext) -> Result<Value, Error> {
+    context.awaits.set(0);
+    context.cpu.set(Duration::ZERO);
     Ok(Value::Nil)
 }
 

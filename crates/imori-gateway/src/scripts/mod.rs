@@ -1,6 +1,6 @@
 //! Scripts of the gateway: a VM of one worker with the compiled scripts of a configuration.
 //!
-//! [`Scripts::run`] is one run of a script for one exchange. What a script waits for is a local future, made by the
+//! [`Scripts::run`] is one run of a script for one request. What a script waits for is a local future, made by the
 //! native function that it called, so that the worker serves other requests meanwhile. library.rs lists the functions
 //! by topic; ruby/ has the parts of the library that are Ruby.
 
@@ -36,7 +36,7 @@ pub(crate) use self::{
     services::{LogLevel, Secrets, Services, Subrequest, Tools},
     shared::SharedState,
 };
-use crate::exchange::Exchange;
+use crate::request_context::RequestContext;
 use crate::routes::{ScriptId, ScriptSource, VmLimits};
 
 /// Why scripts cannot be opened.
@@ -78,7 +78,7 @@ impl From<OpenError> for ScriptError {
     }
 }
 
-/// How a run has ended. What the script has decided for its request is in the exchange.
+/// How a run has ended. What the script has decided for its request is in the context.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Outcome {
     /// The value of the last expression.
@@ -108,7 +108,7 @@ impl Scripts {
     /// The first script that is no Ruby, or a VM that does not open.
     pub fn open(sources: &[ScriptSource], options: VmLimits) -> Result<Self, ScriptError> {
         let VmLimits { heap_bytes, string_bytes } = options;
-        // These limits of CPU time are for compiling; each run has those of its exchange.
+        // These limits of CPU time are for compiling; each run has those of its request.
         let limits = Limits { heap_bytes, block_bytes: string_bytes + (1 << 10), ..Limits::default() };
         let vm = Vm::new(limits, library())?;
         let child = vm.compile("<imori>/child.rb", flow::CHILD)?;
@@ -146,19 +146,19 @@ impl Scripts {
         self.0.vm.collect();
     }
 
-    /// Runs a script for an exchange. Dropping the future ends the run: its `ensure` blocks run, and its operations end.
+    /// Runs a script for a request. Dropping the future ends the run: its `ensure` blocks run, and its operations end.
     ///
     /// # Panics
     /// If the id is not one of these scripts.
     pub async fn run(
         &self,
         script: ScriptId,
-        exchange: &Rc<Exchange>,
+        context: &Rc<RequestContext>,
         services: &Rc<dyn Services>,
     ) -> Outcome {
         let compiled = &self.0;
-        let deadline = tokio::time::Instant::now() + exchange.limits.get().wall_time;
-        let state = RunState::new(Rc::clone(exchange), Rc::clone(services), Rc::downgrade(compiled));
+        let deadline = tokio::time::Instant::now() + context.limits.get().wall_time;
+        let state = RunState::new(Rc::clone(context), Rc::clone(services), Rc::downgrade(compiled));
         let run = compiled.drive(&compiled.scripts[script.0], Vec::new(), Rc::new(state), deadline);
         match run.await {
             Outcome::Failed(mut exception) => {
@@ -179,16 +179,16 @@ impl Compiled {
         state: Rc<RunState>,
         deadline: tokio::time::Instant,
     ) -> Outcome {
-        let exchange = Rc::clone(&state.exchange);
+        let context = Rc::clone(&state.context);
         let late = tokio::time::sleep_until(deadline);
         tokio::pin!(late);
-        let limits = exchange.limits.get();
+        let limits = context.limits.get();
         // The scripts of a request, and their blocks beside each other, share its CPU time.
-        let slice_cpu = || limits.slice_cpu.min(limits.cpu.saturating_sub(exchange.cpu.get()));
+        let slice_cpu = || limits.slice_cpu.min(limits.cpu.saturating_sub(context.cpu.get()));
         let run = Rc::new(Run(state));
         let mut step = self.vm.start_within(script, arguments, run, slice_cpu(), Duration::MAX);
         loop {
-            exchange.cpu.set(exchange.cpu.get() + self.vm.last_slice());
+            context.cpu.set(context.cpu.get() + self.vm.last_slice());
             let (fiber, operation) = match step {
                 Step::Done(value) => return Outcome::Done(value),
                 Step::Raised(exception) => return Outcome::Failed(exception),
@@ -198,8 +198,8 @@ impl Compiled {
             let Ok(pending) = operation.downcast::<Pending>() else {
                 return Outcome::Failed(exception("RuntimeError", "an operation is of no known kind"));
             };
-            let awaits = exchange.awaits.get() + 1;
-            exchange.awaits.set(awaits);
+            let awaits = context.awaits.get() + 1;
+            context.awaits.set(awaits);
             if awaits > limits.awaits {
                 let message = format!("a request waits for {} operations at most", limits.awaits);
                 return Outcome::Failed(exception("Imori::LimitError", &message));
@@ -208,7 +208,7 @@ impl Compiled {
                 biased;
                 outcome = pending.0 => outcome,
                 // A response that is streamed has no end that could be late.
-                () = &mut late, if !exchange.is_streaming() => return Outcome::TimedOut,
+                () = &mut late, if !context.is_streaming() => return Outcome::TimedOut,
             };
             step = self.vm.resume_within(fiber, outcome, slice_cpu());
         }

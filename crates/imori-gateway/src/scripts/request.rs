@@ -5,10 +5,10 @@ use http::{HeaderMap, Method, Version, header::CONTENT_TYPE};
 use imori_ruby::{Call, Error, Library, Reply, Value};
 
 use super::context::{
-    argument_error, awaiting, bytes_at, exchange_of, header_name, header_to_ruby, headers_to_ruby,
-    integer_at, optional, optional_text_at, run_of, set_header, text_at, within_line,
+    argument_error, awaiting, bytes_at, context_of, header_name, header_to_ruby, headers_to_ruby, integer_at,
+    optional, optional_text_at, run_of, set_header, text_at, within_line,
 };
-use crate::exchange::{Exchange, Pem, Phase, Tls, Upstream, VARIABLES_MAX, protocol};
+use crate::request_context::{Pem, Phase, RequestContext, Tls, Upstream, VARIABLES_MAX, protocol};
 
 pub(super) fn declare(library: &mut Library) {
     for class in
@@ -45,42 +45,39 @@ pub(super) fn declare(library: &mut Library) {
             let name = text_at(call, 0)?;
             match name.strip_suffix('=') {
                 Some(name) => set_variable(call, name, 1),
-                None if call.arguments.len() == 1 => Ok(optional(exchange_of(call)?.variable(&name))),
+                None if call.arguments.len() == 1 => Ok(optional(context_of(call)?.variable(&name))),
                 None => Err(argument_error(format!("variable `{name}` takes no arguments"))),
             }
         })
         .method("Nginx::Var", "set", |call| set_variable(call, &text_at(call, 0)?, 1))
-        .method("Nginx::Var", "[]", |call| Ok(optional(exchange_of(call)?.variable(&text_at(call, 0)?))))
-        .method("Nginx::Var", "exist?", |call| {
-            Ok(exchange_of(call)?.has_variable(&text_at(call, 0)?).into())
-        });
+        .method("Nginx::Var", "[]", |call| Ok(optional(context_of(call)?.variable(&text_at(call, 0)?))))
+        .method("Nginx::Var", "exist?", |call| Ok(context_of(call)?.has_variable(&text_at(call, 0)?).into()));
     for (name, variable) in [("remote_ip", "remote_addr"), ("local_ip", "server_addr")] {
         library.method("Nginx::Connection", name, move |call| {
-            Ok(optional(exchange_of(call)?.variable(variable)))
+            Ok(optional(context_of(call)?.variable(variable)))
         });
     }
     for (name, variable) in [("remote_port", "remote_port"), ("local_port", "server_port")] {
         library.method("Nginx::Connection", name, move |call| {
-            Ok(optional(exchange_of(call)?.variable(variable)))
+            Ok(optional(context_of(call)?.variable(variable)))
         });
     }
     for (name, variable) in
         [("document_root", "document_root"), ("realpath_root", "realpath_root"), ("path", "realpath_root")]
     {
-        library
-            .method("Nginx::Server", name, move |call| Ok(optional(exchange_of(call)?.variable(variable))));
+        library.method("Nginx::Server", name, move |call| Ok(optional(context_of(call)?.variable(variable))));
     }
     library
         .method("Nginx::Filter", "body", |call| Ok(Value::string(&*filter_of(call)?.filtered.borrow())))
         .method("Nginx::Filter", "body=", set_filtered)
         .method("Nginx::Filter", "output", set_filtered)
         .singleton_method("Nginx::Upstream", "__server", |call| {
-            let upstreams = exchange_of(call)?.upstreams.borrow();
+            let upstreams = context_of(call)?.upstreams.borrow();
             Ok(optional(upstreams.get(&text_at(call, 0)?).and_then(|upstream| upstream.server.as_ref())))
         })
         .singleton_method("Nginx::Upstream", "__set_server", set_upstream_server)
         .singleton_method("Nginx::Upstream", "__keepalive", |call| {
-            let upstreams = exchange_of(call)?.upstreams.borrow();
+            let upstreams = context_of(call)?.upstreams.borrow();
             let keepalive = upstreams.get(&text_at(call, 0)?).and_then(|upstream| upstream.keepalive);
             Ok(keepalive.map_or(Value::Nil, Value::Integer))
         })
@@ -102,21 +99,21 @@ fn declare_request(library: &mut Library) {
         ("user", "remote_user"),
         ("document_root", "document_root"),
     ] {
-        library.method(CLASS, name, move |call| Ok(optional(exchange_of(call)?.variable(variable))));
+        library.method(CLASS, name, move |call| Ok(optional(context_of(call)?.variable(variable))));
     }
     library
-        .method(CLASS, "uri", |call| Ok(Value::string(&exchange_of(call)?.request.borrow().path)))
-        .method(CLASS, "unparsed_uri", |call| Ok(Value::string(&exchange_of(call)?.request.borrow().raw_uri)))
-        .method(CLASS, "args", |call| Ok(optional(exchange_of(call)?.request.borrow().query.as_ref())))
-        .method(CLASS, "method", |call| Ok(exchange_of(call)?.request.borrow().method.as_str().into()))
-        .method(CLASS, "protocol", |call| Ok(protocol(exchange_of(call)?.request.borrow().version).into()))
-        .method(CLASS, "request_line", |call| Ok(exchange_of(call)?.request_line().as_str().into()))
-        .method(CLASS, "sub_request?", |call| Ok(exchange_of(call)?.is_sub_request.into()))
+        .method(CLASS, "uri", |call| Ok(Value::string(&context_of(call)?.request.borrow().path)))
+        .method(CLASS, "unparsed_uri", |call| Ok(Value::string(&context_of(call)?.request.borrow().raw_uri)))
+        .method(CLASS, "args", |call| Ok(optional(context_of(call)?.request.borrow().query.as_ref())))
+        .method(CLASS, "method", |call| Ok(context_of(call)?.request.borrow().method.as_str().into()))
+        .method(CLASS, "protocol", |call| Ok(protocol(context_of(call)?.request.borrow().version).into()))
+        .method(CLASS, "request_line", |call| Ok(context_of(call)?.request_line().as_str().into()))
+        .method(CLASS, "sub_request?", |call| Ok(context_of(call)?.is_sub_request.into()))
         .method(CLASS, "content_type", |call| {
-            Ok(header_to_ruby(&exchange_of(call)?.response.borrow().headers, &CONTENT_TYPE))
+            Ok(header_to_ruby(&context_of(call)?.response.borrow().headers, &CONTENT_TYPE))
         })
         .method(CLASS, "content_type=", |call| {
-            let mut response = exchange_of(call)?.response.borrow_mut();
+            let mut response = context_of(call)?.response.borrow_mut();
             set_header(&mut response.headers, &"content-type".into(), call.argument(0)?)?;
             Ok(call.argument(0)?.clone())
         })
@@ -128,24 +125,24 @@ fn declare_request(library: &mut Library) {
                     path.escape_debug()
                 )));
             }
-            exchange_of(call)?.request.borrow_mut().path = path;
+            context_of(call)?.request.borrow_mut().path = path;
             Ok(Value::Nil)
         })
         .method(CLASS, "unparsed_uri=", |call| {
-            exchange_of(call)?.request.borrow_mut().raw_uri = line_at(call, 0)?;
+            context_of(call)?.request.borrow_mut().raw_uri = line_at(call, 0)?;
             Ok(Value::Nil)
         })
         .method(CLASS, "args=", |call| {
             let query = if call.argument(0)? == &Value::Nil { None } else { Some(line_at(call, 0)?) };
-            exchange_of(call)?.request.borrow_mut().query = query;
+            context_of(call)?.request.borrow_mut().query = query;
             Ok(Value::Nil)
         })
         .method(CLASS, "request_line=", |call| {
-            exchange_of(call)?.request.borrow_mut().line = Some(line_at(call, 0)?);
+            context_of(call)?.request.borrow_mut().line = Some(line_at(call, 0)?);
             Ok(Value::Nil)
         })
         .method(CLASS, "method=", |call| {
-            exchange_of(call)?.request.borrow_mut().method = method_at(call, 0)?;
+            context_of(call)?.request.borrow_mut().method = method_at(call, 0)?;
             Ok(Value::Nil)
         })
         .method(CLASS, "protocol=", |call| {
@@ -155,7 +152,7 @@ fn declare_request(library: &mut Library) {
             let version = known.into_iter().find(|&version| protocol(version) == name).ok_or_else(|| {
                 argument_error(format!("`{}` is no protocol; use `HTTP/1.1`", name.escape_debug()))
             })?;
-            exchange_of(call)?.request.borrow_mut().version = version;
+            context_of(call)?.request.borrow_mut().version = version;
             Ok(Value::Nil)
         })
         .awaiting_method(CLASS, "get_body", body)
@@ -168,7 +165,7 @@ fn declare_ssl(library: &mut Library) {
         .method(CLASS, "servername", |call| tls_of(call, |tls| tls.server_name.as_str().into()))
         .method(CLASS, "tls_version", |call| tls_of(call, |tls| tls.version.as_str().into()))
         .method(CLASS, "local_port", |call| {
-            Ok(i64::from(run_of(call)?.exchange.connection.local.port()).into())
+            Ok(i64::from(run_of(call)?.context.connection.local.port()).into())
         })
         .method(CLASS, "certificate=", |call| {
             let file = Pem::File(line_at(call, 0)?);
@@ -190,15 +187,15 @@ fn declare_ssl(library: &mut Library) {
 
 /// The body of the request, which is read from the client when a script first asks for it.
 fn body(call: &Call<'_>) -> Result<Reply, Error> {
-    let exchange = exchange_of(call)?;
-    if let Some(body) = &exchange.request.borrow().body {
+    let context = context_of(call)?;
+    if let Some(body) = &context.request.borrow().body {
         return Ok(Reply::Value(Value::string(body)));
     }
     let run = run_of(call)?.clone();
     awaiting(async move {
-        let body = run.services.read_body(&run.exchange).await;
+        let body = run.services.read_body(&run.context).await;
         let body = body.map_err(|reason| Error::new("Imori::RequestError", reason))?;
-        run.exchange.request.borrow_mut().body = Some(Bytes::clone(&body));
+        run.context.request.borrow_mut().body = Some(Bytes::clone(&body));
         Ok(Value::string(&body))
     })
 }
@@ -209,16 +206,16 @@ fn with_headers<T>(
     is_request: bool,
     work: impl FnOnce(&mut HeaderMap) -> Result<T, Error>,
 ) -> Result<T, Error> {
-    let exchange = exchange_of(call)?;
+    let context = context_of(call)?;
     if is_request {
-        work(&mut exchange.request.borrow_mut().headers)
+        work(&mut context.request.borrow_mut().headers)
     } else {
-        work(&mut exchange.response.borrow_mut().headers)
+        work(&mut context.response.borrow_mut().headers)
     }
 }
 
 fn set_variable(call: &Call<'_>, name: &str, index: usize) -> Result<Value, Error> {
-    let exchange = exchange_of(call)?;
+    let context = context_of(call)?;
     let is_name = |letter: char| letter.is_ascii_alphanumeric() || letter == '_';
     if name.is_empty() || !name.chars().all(is_name) {
         let name = name.escape_debug();
@@ -228,17 +225,17 @@ fn set_variable(call: &Call<'_>, name: &str, index: usize) -> Result<Value, Erro
     }
     let value = optional_text_at(call, index)?;
     within_line(name.len() + value.as_ref().map_or(0, String::len))?;
-    if !exchange.set_variable(name, value.as_deref()) {
+    if !context.set_variable(name, value.as_deref()) {
         return Err(argument_error(format!("a request has {VARIABLES_MAX} variables at most")));
     }
     Ok(call.arguments.get(index).cloned().unwrap_or(Value::Nil))
 }
 
-/// The exchange in the phase of body filters.
-fn filter_of<'a>(call: &'a Call<'_>) -> Result<&'a Exchange, Error> {
-    let exchange = exchange_of(call)?;
-    if exchange.phase.get() == Phase::BodyFilter {
-        Ok(exchange)
+/// The context in the phase of body filters.
+fn filter_of<'a>(call: &'a Call<'_>) -> Result<&'a RequestContext, Error> {
+    let context = context_of(call)?;
+    if context.phase.get() == Phase::BodyFilter {
+        Ok(context)
     } else {
         Err(Error::new("RuntimeError", "Nginx::Filter is for scripts of `body_filter`; use Nginx.rputs here"))
     }
@@ -260,7 +257,7 @@ fn set_upstream_server(call: &Call<'_>) -> Result<Value, Error> {
 }
 
 fn with_upstream(call: &Call<'_>, name: String, work: impl FnOnce(&mut Upstream)) -> Result<Value, Error> {
-    let mut upstreams = exchange_of(call)?.upstreams.borrow_mut();
+    let mut upstreams = context_of(call)?.upstreams.borrow_mut();
     if upstreams.len() >= VARIABLES_MAX && !upstreams.contains_key(&name) {
         return Err(argument_error(format!("a request has {VARIABLES_MAX} upstreams at most")));
     }
@@ -269,16 +266,16 @@ fn with_upstream(call: &Call<'_>, name: String, work: impl FnOnce(&mut Upstream)
 }
 
 fn tls_of(call: &Call<'_>, read: impl FnOnce(&Tls) -> Value) -> Result<Value, Error> {
-    Ok(read(&run_of(call)?.exchange.tls.borrow()))
+    Ok(read(&run_of(call)?.context.tls.borrow()))
 }
 
 /// Changes what the handshake uses.
 fn choose(call: &Call<'_>, change: impl FnOnce(&mut Tls)) -> Result<Value, Error> {
-    let exchange = &run_of(call)?.exchange;
-    if exchange.phase.get() != Phase::SslHandshake {
+    let context = &run_of(call)?.context;
+    if context.phase.get() != Phase::SslHandshake {
         return Err(Error::new("RuntimeError", "a certificate is chosen in the script of `ssl_handshake`"));
     }
-    change(&mut exchange.tls.borrow_mut());
+    change(&mut context.tls.borrow_mut());
     Ok(Value::Nil)
 }
 

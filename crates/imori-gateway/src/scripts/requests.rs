@@ -11,7 +11,7 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode, percent_encod
 
 use super::{
     context::{
-        RunState, argument_error, awaiting, body_at, bytes_at, exchange_of, headers_of, headers_to_ruby,
+        RunState, argument_error, awaiting, body_at, bytes_at, context_of, headers_of, headers_to_ruby,
         optional_integer_at, optional_text_at, pairs_at, run_of,
     },
     request::{line_at, method_at},
@@ -67,7 +67,7 @@ fn sub_request(call: &Call<'_>) -> Result<Reply, Error> {
         };
         return fetch(call, &url);
     }
-    exchange_of(call)?;
+    context_of(call)?;
     if !location.starts_with(['/', '@']) {
         let location = location.escape_debug();
         return Err(argument_error(format!("`{location}` is neither a path nor a URL; begin it with `/`")));
@@ -90,7 +90,7 @@ fn sub_request(call: &Call<'_>) -> Result<Reply, Error> {
     let timeout = timeout_at(call, 5)?;
     let run = Rc::clone(run_of(call)?);
     awaiting(async move {
-        let answering = run.services.subrequest(&run.exchange, request);
+        let answering = run.services.subrequest(&run.context, request);
         let answer = tokio::time::timeout(timeout, answering).await.unwrap_or(Err(FetchError::Late(timeout)));
         Ok(keep(&run, answer.map_err(to_error)?))
     })
@@ -105,7 +105,7 @@ fn fetch(call: &Call<'_>, url: &str) -> Result<Reply, Error> {
         headers: outgoing_headers(headers_of(pairs_at(call, 3)?)?),
         body: body_at(call, 4)?,
         timeout: timeout_at(call, 5)?,
-        answer_bytes: run.exchange.limits.get().answer_bytes,
+        answer_bytes: run.context.limits.get().answer_bytes,
     };
     let fetcher = run.tools().fetcher.clone();
     awaiting(async move { Ok(keep(&run, fetcher.fetch(outgoing).await.map_err(to_error)?)) })

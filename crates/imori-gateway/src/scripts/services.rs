@@ -9,7 +9,7 @@ use imori_server::{InternalClient, InternalError};
 
 use super::shared::SharedState;
 use crate::{
-    exchange::Exchange,
+    context::RequestContext,
     outgoing::{Answer, FetchError, Fetcher},
     timer::Timer,
 };
@@ -65,24 +65,24 @@ pub trait Services {
     /// What all scripts of the worker use.
     fn tools(&self) -> &Tools;
 
-    /// A client of the broker that acts for the user of the exchange.
+    /// A client of the broker that acts for the user of the request.
     fn client<'a>(
         &'a self,
-        exchange: &'a Exchange,
+        context: &'a RequestContext,
     ) -> LocalBoxFuture<'a, Result<InternalClient, InternalError>>;
 
     /// Answers a request by another route of the gateway.
     fn subrequest<'a>(
         &'a self,
-        exchange: &'a Rc<Exchange>,
+        context: &'a Rc<RequestContext>,
         request: Subrequest,
     ) -> LocalBoxFuture<'a, Result<Answer, FetchError>>;
 
-    /// Reads the body of the request and puts it into the exchange. The error says why it cannot be read.
-    fn read_body<'a>(&'a self, exchange: &'a Exchange) -> LocalBoxFuture<'a, Result<Bytes, String>>;
+    /// Reads the body of the request and puts it into the context. The error says why it cannot be read.
+    fn read_body<'a>(&'a self, context: &'a RequestContext) -> LocalBoxFuture<'a, Result<Bytes, String>>;
 
     /// Writes a line of a script into the log.
-    fn log(&self, exchange: &Exchange, level: LogLevel, line: &str);
+    fn log(&self, context: &RequestContext, level: LogLevel, line: &str);
 }
 
 /// Secrets that scripts get by name.

@@ -9,7 +9,7 @@ use http::header::USER_AGENT;
 use serde_json::json;
 
 use super::counted::counted;
-use crate::exchange::Exchange;
+use crate::request_context::RequestContext;
 use crate::respond::Body;
 use crate::worker::Worker;
 
@@ -17,31 +17,31 @@ use crate::worker::Worker;
 pub(super) fn logged(
     worker: &Rc<Worker>,
     path: &Path,
-    exchange: &Rc<Exchange>,
+    context: &Rc<RequestContext>,
     route: Option<&str>,
     response: Response<Body>,
 ) -> Response<Body> {
     let status = response.status().as_u16();
     let (path, route) = (path.to_owned(), route.map(str::to_owned));
-    let (shared, exchange) = (std::sync::Arc::clone(&worker.shared), Rc::clone(exchange));
+    let (shared, context) = (std::sync::Arc::clone(&worker.shared), Rc::clone(context));
     response.map(|body| {
         counted(body, move |sent| {
             let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-            let request = exchange.request.borrow();
+            let request = context.request.borrow();
             let agent = request.headers.get(USER_AGENT);
             let line = json!({
                 "time": now.as_secs_f64(),
-                "remote_addr": exchange.connection.peer.ip().to_string(),
+                "remote_addr": context.connection.peer.ip().to_string(),
                 "user": request.user,
                 "method": request.method.as_str(),
                 "uri": request.raw_uri,
                 "protocol": format!("{:?}", request.version),
-                "host": exchange.variable("host"),
+                "host": context.variable("host"),
                 "route": route,
                 "status": status,
                 "body_bytes_sent": sent,
-                "request_time": exchange.started.elapsed().as_secs_f64(),
-                "request_id": exchange.id(),
+                "request_time": context.started.elapsed().as_secs_f64(),
+                "request_id": context.id(),
                 "user_agent": agent.map(|agent| String::from_utf8_lossy(agent.as_bytes())),
             });
             shared.access_log.write(&path, line.to_string());

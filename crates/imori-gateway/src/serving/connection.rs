@@ -24,13 +24,13 @@ use tracing::{debug, warn};
 
 use super::answer::answer;
 use super::handshake::shake_hands;
-use crate::exchange::Tls;
 use crate::facts::Place;
 use crate::limits::{
     DRAIN_MAX, HANDSHAKE_MAX, HEAD_BYTES_MAX, HEAD_MAX, HEADERS_MAX, RESET_STREAMS_MAX, SEND_BYTES_MAX,
     STREAMS_MAX,
 };
 use crate::local::LocalExecutor;
+use crate::request_context::Tls;
 use crate::worker::Worker;
 
 /// Serves a connection until it ends.

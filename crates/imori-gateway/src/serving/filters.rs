@@ -16,7 +16,7 @@ use tokio::task::JoinHandle;
 use super::counted::counted;
 use super::run::Run;
 use super::script_services::ScriptServices;
-use crate::exchange::{Exchange, Phase, RESPONSE_BYTES_MAX};
+use crate::request_context::{Phase, RESPONSE_BYTES_MAX, RequestContext};
 use crate::respond::{Body, BodyError, problem};
 use crate::routes::{Route, ScriptId};
 use crate::worker::{Served, Worker};
@@ -36,14 +36,14 @@ pub(super) async fn filter(run: &Run<'_>, route: &Route, response: Response<Body
     };
     let Some(script) = route.log else { return response };
     {
-        let mut kept = run.exchange.response.borrow_mut();
+        let mut kept = run.context.response.borrow_mut();
         kept.status = Some(response.status());
         kept.headers = response.headers().clone();
     }
     let own = Owned::of(run);
     response.map(|body| {
         counted(body, move |sent| {
-            own.exchange.body_bytes_sent.set(sent);
+            own.context.body_bytes_sent.set(sent);
             tokio::task::spawn_local(async move { drop(own.run().script(Phase::Log, script).await) });
         })
     })
@@ -53,7 +53,7 @@ pub(super) async fn filter(run: &Run<'_>, route: &Route, response: Response<Body
 struct Owned {
     worker: Rc<Worker>,
     served: Rc<Served>,
-    exchange: Rc<Exchange>,
+    context: Rc<RequestContext>,
     services: Rc<ScriptServices>,
 }
 
@@ -62,13 +62,13 @@ impl Owned {
         Owned {
             worker: Rc::clone(run.worker),
             served: Rc::clone(run.served),
-            exchange: Rc::clone(run.exchange),
+            context: Rc::clone(run.context),
             services: Rc::clone(run.services),
         }
     }
 
     fn run(&self) -> Run<'_> {
-        Run { worker: &self.worker, served: &self.served, exchange: &self.exchange, services: &self.services }
+        Run { worker: &self.worker, served: &self.served, context: &self.context, services: &self.services }
     }
 }
 
@@ -79,7 +79,7 @@ async fn header_filter(
 ) -> Result<Response<Body>, Response<Body>> {
     let (mut parts, body) = response.into_parts();
     {
-        let mut kept = run.exchange.response.borrow_mut();
+        let mut kept = run.context.response.borrow_mut();
         kept.status = Some(parts.status);
         kept.headers = std::mem::take(&mut parts.headers);
     }
@@ -89,13 +89,13 @@ async fn header_filter(
         _ => &[CONTENT_LENGTH],
     };
     let kept = {
-        let response = run.exchange.response.borrow();
+        let response = run.context.response.borrow();
         let value = |name: &HeaderName| Some((name.clone(), response.headers.get(name)?.clone()));
         kept.iter().filter_map(value).collect::<Vec<_>>()
     };
     run.script(Phase::HeaderFilter, script).await?;
-    drop(run.exchange.take_decision());
-    let (changed, _) = run.exchange.take_response().into_parts();
+    drop(run.context.take_decision());
+    let (changed, _) = run.context.take_response().into_parts();
     if parts.status != StatusCode::SWITCHING_PROTOCOLS {
         parts.status = changed.status;
     }
@@ -118,10 +118,10 @@ async fn whole(
         };
         problem(StatusCode::BAD_GATEWAY, reason)
     })?;
-    run.exchange.filtered.replace(body.to_bytes());
+    run.context.filtered.replace(body.to_bytes());
     run.script(Phase::BodyFilter, script).await?;
     parts.headers.remove(CONTENT_LENGTH);
-    Ok(Response::from_parts(parts, Body::full(run.exchange.filtered.take())))
+    Ok(Response::from_parts(parts, Body::full(run.context.filtered.take())))
 }
 
 /// Has a script change each piece of a body as it comes.
@@ -136,11 +136,11 @@ fn by_chunk(run: &Run<'_>, script: ScriptId, response: Response<Body>) -> Respon
                 Err(error) => return Some((Err(error), None)),
             };
             let Ok(chunk) = frame.into_data() else { continue };
-            own.exchange.filtered.replace(chunk);
+            own.context.filtered.replace(chunk);
             if own.run().script(Phase::BodyFilter, script).await.is_err() {
                 return Some((Err(BodyError::from("a filter has failed")), None));
             }
-            let chunk = own.exchange.filtered.take();
+            let chunk = own.context.filtered.take();
             // A script that leaves nothing of a piece leaves it out.
             if !chunk.is_empty() {
                 return Some((Ok(Frame::data(chunk)), Some((body, own))));
@@ -152,11 +152,11 @@ fn by_chunk(run: &Run<'_>, script: ScriptId, response: Response<Body>) -> Respon
 
 /// The response whose body a script pushes piece by piece; with the response ends the script.
 pub(super) fn streamed(
-    exchange: &Exchange,
+    context: &RequestContext,
     chunks: mpsc::Receiver<Bytes>,
     task: Option<JoinHandle<()>>,
 ) -> Response<Body> {
-    let head = exchange.take_response();
+    let head = context.take_response();
     let first = Some(head.body().clone()).filter(|body| !body.is_empty());
     head.map(|_| Body::stream(Pushed { first, chunks, task }))
 }

@@ -17,7 +17,7 @@ use tokio_rustls::{LazyConfigAcceptor, TlsAcceptor};
 use tracing::warn;
 
 use super::opening::run_alone;
-use crate::exchange::{Connection, Exchange, Pem, Phase, Tls};
+use crate::request_context::{Connection, Pem, Phase, RequestContext, Tls};
 use crate::routes::ScriptId;
 use crate::worker::Worker;
 
@@ -58,12 +58,12 @@ async fn choose(
 ) -> Result<Option<Arc<ServerConfig>>, String> {
     let served = worker.served();
     let Some(scripts) = served.scripts() else { return Ok(None) };
-    let exchange = Exchange::without_request(Phase::SslHandshake, connection);
-    exchange.tls.borrow_mut().server_name = name;
-    if !run_alone(worker, &served, &scripts, &exchange, script).await {
+    let context = RequestContext::without_request(Phase::SslHandshake, connection);
+    context.tls.borrow_mut().server_name = name;
+    if !run_alone(worker, &served, &scripts, &context, script).await {
         return Err(String::from("the script has failed"));
     }
-    let Tls { certificate, key, .. } = exchange.tls.take();
+    let Tls { certificate, key, .. } = context.tls.take();
     let (certificate, key) = match (certificate, key) {
         (Some(certificate), Some(key)) => (text_of(&certificate)?, text_of(&key)?),
         (None, None) => return Ok(None),

@@ -8,9 +8,9 @@ use imori_server::http::RequestOrigin;
 use tracing::{error, warn};
 
 use super::script_services::ScriptServices;
-use crate::exchange::{Connection, Exchange, Phase};
 use crate::facts::Place;
 use crate::request_body::RequestBody;
+use crate::request_context::{Connection, Phase, RequestContext};
 use crate::routes::ScriptId;
 use crate::scripts::{Outcome, Scripts, Services};
 use crate::worker::{Served, Worker};
@@ -53,8 +53,8 @@ pub(crate) async fn close_scripts(worker: &Rc<Worker>) {
 }
 
 async fn run(worker: &Rc<Worker>, served: &Rc<Served>, scripts: &Scripts, phase: Phase, script: ScriptId) {
-    let exchange = Exchange::without_request(phase, Connection::default());
-    run_alone(worker, served, scripts, &exchange, script).await;
+    let context = RequestContext::without_request(phase, Connection::default());
+    run_alone(worker, served, scripts, &context, script).await;
 }
 
 /// Runs a script that has no request, as the gateway's user; returns whether it has ended well.
@@ -62,10 +62,10 @@ pub(super) async fn run_alone(
     worker: &Rc<Worker>,
     served: &Rc<Served>,
     scripts: &Scripts,
-    exchange: &Rc<Exchange>,
+    context: &Rc<RequestContext>,
     script: ScriptId,
 ) -> bool {
-    let (source, local) = (exchange.connection.peer, exchange.connection.local);
+    let (source, local) = (context.connection.peer, context.connection.local);
     let origin = RequestOrigin { source, is_encrypted: false, accepts_plaintext: false, certificate: None };
     let place = Rc::new(Place { origin, local, tls: None, number: 0, requests: Cell::new(0) });
     let services = ScriptServices::new(worker, &place, served, RequestBody::Read(Bytes::new()), 0);
@@ -73,8 +73,8 @@ pub(super) async fn run_alone(
     let identity = user.and_then(|user| worker.shared.broker.access().identity_of(user));
     services.act_for(identity, &served.configuration.vhost, 0);
     let services: Rc<dyn Services> = services;
-    let phase = exchange.phase.get();
-    let outcome = scripts.run(script, exchange, &services).await;
+    let phase = context.phase.get();
+    let outcome = scripts.run(script, context, &services).await;
     worker.shared.script_faults.note_outcome(worker.shared.broker.now(), phase, &outcome);
     match outcome {
         Outcome::Done(_) => return true,

@@ -21,9 +21,9 @@ use super::script_services::ScriptServices;
 use crate::actions;
 use crate::asking::Asking;
 use crate::callers::{LoginError, Sent, identity_of};
-use crate::exchange::{Decision, Exchange, Phase, ScriptLimits};
 use crate::facts::{Facts, Place, Target, normal_path};
 use crate::limits::REDIRECTS_MAX;
+use crate::request_context::{Decision, Phase, RequestContext, ScriptLimits};
 use crate::respond::{Body, problem};
 use crate::routes::{Action, BuiltIn, LoginRule, Route, RouteMatch, RouteQuery, ScriptId};
 use crate::scripts::{Outcome, Services};
@@ -46,20 +46,20 @@ pub(super) async fn respond(worker: &Rc<Worker>, asking: Asking) -> Response<Bod
     };
     let served = worker.served();
     let authority = target.authority.clone();
-    let exchange = Rc::new(place.exchange(parts, target, depth > 0));
+    let context = Rc::new(place.context(parts, target, depth > 0));
     let services = ScriptServices::new(worker, &place, &served, body, depth);
-    let run = Run { worker, served: &served, exchange: &exchange, services: &services };
-    let preflight = preflight_method(&exchange.request.borrow().method, &exchange.request.borrow().headers);
+    let run = Run { worker, served: &served, context: &context, services: &services };
+    let preflight = preflight_method(&context.request.borrow().method, &context.request.borrow().headers);
     let authority = authority.as_ref().map_or("", Authority::as_str);
     let first = First { place: &place, authority, preflight, is_internal: depth > 0 };
     let (route, response) = routed(&run, first, &mut upgrade).await;
     if let Some(route) = &route {
-        route.responses.note(response.status(), exchange.started.elapsed());
+        route.responses.note(response.status(), context.started.elapsed());
     }
     match &served.configuration.access_log {
         Some(path) if depth == 0 => {
             let name = route.as_ref().map(|route| route.name.as_str());
-            logged(worker, path, &exchange, name, response)
+            logged(worker, path, &context, name, response)
         }
         _ => response,
     }
@@ -82,7 +82,7 @@ async fn routed(
     upgrade: &mut Option<OnUpgrade>,
 ) -> (Option<Arc<Route>>, Response<Body>) {
     let First { place, authority, preflight, mut is_internal } = first;
-    let (served, exchange) = (run.served, run.exchange);
+    let (served, context) = (run.served, run.context);
     for (phase, script) in [
         (Phase::PostRead, served.configuration.post_read),
         (Phase::ServerRewrite, served.configuration.server_rewrite),
@@ -95,9 +95,9 @@ async fn routed(
     }
     for _ in 0..=REDIRECTS_MAX {
         let found = {
-            let request = exchange.request.borrow();
+            let request = context.request.borrow();
             served.configuration.router.find(RouteQuery {
-                host: &exchange.host,
+                host: &context.host,
                 port: place.local.port(),
                 method: preflight.as_ref().unwrap_or(&request.method),
                 path: &request.path,
@@ -111,15 +111,15 @@ async fn routed(
                 return (None, problem(StatusCode::NOT_FOUND, "no route of the gateway has this path"));
             }
         };
-        let origin = match allowed_origin(&route, &exchange.request.borrow().headers, authority) {
+        let origin = match allowed_origin(&route, &context.request.borrow().headers, authority) {
             Ok(origin) => origin,
             Err(response) => return (Some(route), response),
         };
         if preflight.is_some() && !route.methods.contains(&Method::OPTIONS) {
-            let response = preflight_answer(&route, &exchange.request.borrow().headers);
+            let response = preflight_answer(&route, &context.request.borrow().headers);
             return (Some(route), with_origin(response, origin));
         }
-        let facts = Facts::new(place, exchange, Arc::clone(&route), parameters);
+        let facts = Facts::new(place, context, Arc::clone(&route), parameters);
         match within_limits(run, &facts, upgrade).await {
             Answered::Response(response) => {
                 let response = match route.has_filters() {
@@ -129,14 +129,14 @@ async fn routed(
                 return (Some(route), with_origin(response, origin));
             }
             Answered::Elsewhere(path) => {
-                if let Err(message) = redirect(exchange, &path) {
+                if let Err(message) = redirect(context, &path) {
                     return (Some(route), problem(StatusCode::INTERNAL_SERVER_ERROR, message));
                 }
                 is_internal = true;
             }
         }
     }
-    tracing::warn!(path = %exchange.request.borrow().raw_uri, "a request was redirected too often");
+    tracing::warn!(path = %context.request.borrow().raw_uri, "a request was redirected too often");
     (None, problem(StatusCode::INTERNAL_SERVER_ERROR, "the request was redirected too often"))
 }
 
@@ -152,7 +152,7 @@ async fn decided(run: &Run<'_>, phase: Phase, script: ScriptId) -> Option<Respon
     match decide(run, phase, script).await {
         Ok(()) => None,
         Err(Answered::Response(response)) => Some(response),
-        Err(Answered::Elsewhere(path)) => redirect(run.exchange, &path)
+        Err(Answered::Elsewhere(path)) => redirect(run.context, &path)
             .err()
             .map(|message| problem(StatusCode::INTERNAL_SERVER_ERROR, message)),
     }
@@ -161,19 +161,19 @@ async fn decided(run: &Run<'_>, phase: Phase, script: ScriptId) -> Option<Respon
 /// Runs a script; the error is what it has decided instead of going on.
 async fn decide(run: &Run<'_>, phase: Phase, script: ScriptId) -> Result<(), Answered> {
     run.script(phase, script).await.map_err(Answered::Response)?;
-    match run.exchange.take_decision() {
+    match run.context.take_decision() {
         Decision::Continue => Ok(()),
-        Decision::Respond => Err(Answered::Response(run.exchange.take_response().map(Body::full))),
+        Decision::Respond => Err(Answered::Response(run.context.take_response().map(Body::full))),
         Decision::InternalRedirect(path) => Err(Answered::Elsewhere(path)),
         Decision::Close => Err(Answered::Response(closing())),
     }
 }
 
 /// Changes the request to that of another route of the gateway.
-fn redirect(exchange: &Exchange, path: &str) -> Result<(), &'static str> {
+fn redirect(context: &RequestContext, path: &str) -> Result<(), &'static str> {
     let (path, query) = path.split_once('?').map_or((path, None), |(path, query)| (path, Some(query)));
     let path = normal_path(path)?;
-    let mut request = exchange.request.borrow_mut();
+    let mut request = context.request.borrow_mut();
     request.path = path;
     if let Some(query) = query {
         request.query = Some(query.to_owned());
@@ -202,7 +202,7 @@ async fn within_limits(run: &Run<'_>, facts: &Facts, upgrade: &mut Option<OnUpgr
         Ok(identity) => identity,
         Err(response) => return Answered::Response(response),
     };
-    facts.exchange.request.borrow_mut().user = identity.as_ref().map(|identity| identity.user.to_string());
+    facts.context.request.borrow_mut().user = identity.as_ref().map(|identity| identity.user.to_string());
     let limits = &route.limits;
     let time = match &route.action {
         Action::BuiltIn(BuiltIn::Pull(pull)) => limits.time + pull.wait,
@@ -211,7 +211,7 @@ async fn within_limits(run: &Run<'_>, facts: &Facts, upgrade: &mut Option<OnUpgr
     };
     if route.has_scripts() {
         run.services.act_for(identity.clone(), &route.vhost, limits.body_bytes);
-        facts.exchange.limits.set(ScriptLimits {
+        facts.context.limits.set(ScriptLimits {
             slice_cpu: limits.cpu_slice,
             cpu: limits.cpu,
             wall_time: limits.time,
@@ -240,7 +240,7 @@ async fn act(
             Ok(value) => text_of(&value),
             Err(response) => return Answered::Response(response),
         };
-        facts.exchange.set_variable(variable, value.as_deref());
+        facts.context.set_variable(variable, value.as_deref());
     }
     for (phase, script) in [(Phase::Rewrite, route.rewrite), (Phase::Access, route.access)] {
         if let Some(script) = script
@@ -258,7 +258,7 @@ async fn act(
     let body = run.services.take_body();
     let mut response = actions::act(run.worker, action, facts, identity, body, upgrade.take()).await;
     // Headers that scripts have set before, unless the action sets them itself.
-    let kept = std::mem::take(&mut facts.exchange.response.borrow_mut().headers);
+    let kept = std::mem::take(&mut facts.context.response.borrow_mut().headers);
     for name in kept.keys() {
         if !response.headers().contains_key(name) {
             kept.get_all(name).iter().for_each(|value| {
@@ -271,14 +271,14 @@ async fn act(
 
 /// Has a script make the response.
 async fn content(run: &Run<'_>, script: ScriptId) -> Result<Response<Body>, Answered> {
-    run.exchange.phase.set(Phase::Content);
+    run.context.phase.set(Phase::Content);
     let Some(scripts) = run.served.scripts() else { return Err(Answered::Response(lost())) };
     let (worker, served) = (Rc::clone(run.worker), Rc::clone(run.served));
-    let exchange = Rc::clone(run.exchange);
+    let context = Rc::clone(run.context);
     let own_services = Rc::clone(run.services);
     let services: Rc<dyn Services> = Rc::clone(run.services) as _;
     // A script that streams goes on once its response is on its way.
-    let own = Rc::clone(&exchange);
+    let own = Rc::clone(&context);
     let mut running = Box::pin(async move {
         let outcome = scripts.run(script, &own, &services).await;
         if matches!(outcome, Outcome::Lost) {
@@ -291,22 +291,22 @@ async fn content(run: &Run<'_>, script: ScriptId) -> Result<Response<Body>, Answ
         biased;
         ended = running.as_mut() => {
             ended.map_err(Answered::Response)?;
-            return match exchange.take_stream() {
+            return match context.take_stream() {
                 Some(chunks) => {
-                    exchange.end_stream();
-                    Ok(filters::streamed(&exchange, chunks, None))
+                    context.end_stream();
+                    Ok(filters::streamed(&context, chunks, None))
                 }
-                None => match exchange.take_decision() {
-                    Decision::Continue | Decision::Respond => Ok(exchange.take_response().map(Body::full)),
+                None => match context.take_decision() {
+                    Decision::Continue | Decision::Respond => Ok(context.take_response().map(Body::full)),
                     Decision::InternalRedirect(path) => Err(Answered::Elsewhere(path)),
                     Decision::Close => Ok(closing()),
                 },
             };
         }
-        chunks = exchange.stream_started() => chunks,
+        chunks = context.stream_started() => chunks,
     };
     let task = tokio::task::spawn_local(async move { drop(running.await) });
-    Ok(filters::streamed(&exchange, chunks, Some(task)))
+    Ok(filters::streamed(&context, chunks, Some(task)))
 }
 
 fn text_of(value: &imori_ruby::Value) -> Option<String> {

@@ -6,7 +6,7 @@ use http::{HeaderValue, Response, StatusCode};
 
 use super::opening::open_lost;
 use super::script_services::ScriptServices;
-use crate::exchange::{Exchange, Phase};
+use crate::request_context::{Phase, RequestContext};
 use crate::respond::{Body, problem};
 use crate::routes::ScriptId;
 use crate::scripts::{Outcome, Services};
@@ -17,7 +17,7 @@ use crate::worker::{Served, Worker};
 pub(super) struct Run<'a> {
     pub(super) worker: &'a Rc<Worker>,
     pub(super) served: &'a Rc<Served>,
-    pub(super) exchange: &'a Rc<Exchange>,
+    pub(super) context: &'a Rc<RequestContext>,
     pub(super) services: &'a Rc<ScriptServices>,
 }
 
@@ -31,11 +31,11 @@ impl Run<'_> {
         phase: Phase,
         script: ScriptId,
     ) -> Result<imori_ruby::Value, Response<Body>> {
-        self.exchange.phase.set(phase);
+        self.context.phase.set(phase);
         let scripts = self.served.scripts();
         let services: Rc<dyn Services> = Rc::clone(self.services) as _;
         let Some(scripts) = scripts else { return Err(lost()) };
-        let outcome = scripts.run(script, self.exchange, &services).await;
+        let outcome = scripts.run(script, self.context, &services).await;
         if matches!(outcome, Outcome::Lost) {
             open_lost(self.worker, self.served);
         }

@@ -13,11 +13,11 @@ use imori_server::{InternalClient, InternalError};
 use percent_encoding::utf8_percent_encode;
 
 use crate::asking::Asking;
-use crate::exchange::Exchange;
 use crate::facts::{PATH, Place};
 use crate::limits::REDIRECTS_MAX;
 use crate::outgoing::{Answer, FetchError};
 use crate::request_body::RequestBody;
+use crate::request_context::RequestContext;
 use crate::respond::{Body, problem};
 use crate::scripts::{LogLevel, Services, Subrequest, Tools};
 use crate::worker::{Served, Worker};
@@ -83,7 +83,7 @@ impl ScriptServices {
         self.body.take().unwrap_or(RequestBody::Read(Bytes::new()))
     }
 
-    async fn answer(&self, exchange: &Exchange, asked: Subrequest) -> Result<Answer, FetchError> {
+    async fn answer(&self, context: &RequestContext, asked: Subrequest) -> Result<Answer, FetchError> {
         if self.depth >= REDIRECTS_MAX {
             return Err(FetchError::Request(String::from("requests of scripts are nested too deep")));
         }
@@ -96,7 +96,7 @@ impl ScriptServices {
         let mut request = Request::new(());
         *request.method_mut() = asked.method;
         *request.uri_mut() = uri;
-        *request.headers_mut() = exchange.request.borrow().headers.clone();
+        *request.headers_mut() = context.request.borrow().headers.clone();
         let headers = request.headers_mut();
         headers.remove(CONTENT_LENGTH);
         headers.remove(TRANSFER_ENCODING);
@@ -112,7 +112,7 @@ impl ScriptServices {
         let asking = Asking { place, parts, body, upgrade: None, depth: self.depth + 1 };
         let response = (self.worker.respond)(&self.worker, asking).await;
         let (parts, body) = response.into_parts();
-        let bytes_max = exchange.limits.get().answer_bytes;
+        let bytes_max = context.limits.get().answer_bytes;
         match Limited::new(body, bytes_max).collect().await {
             Ok(body) => Ok(Answer { status: parts.status, headers: parts.headers, body: body.to_bytes() }),
             Err(error) if error.is::<LengthLimitError>() => Err(FetchError::TooLarge(bytes_max)),
@@ -126,7 +126,10 @@ impl Services for ScriptServices {
         &self.served.tools
     }
 
-    fn client<'a>(&'a self, _: &'a Exchange) -> LocalBoxFuture<'a, Result<InternalClient, InternalError>> {
+    fn client<'a>(
+        &'a self,
+        _: &'a RequestContext,
+    ) -> LocalBoxFuture<'a, Result<InternalClient, InternalError>> {
         Box::pin(async move {
             let (identity, vhost) = {
                 let caller = self.caller.borrow();
@@ -139,15 +142,15 @@ impl Services for ScriptServices {
 
     fn subrequest<'a>(
         &'a self,
-        exchange: &'a Rc<Exchange>,
+        context: &'a Rc<RequestContext>,
         request: Subrequest,
     ) -> LocalBoxFuture<'a, Result<Answer, FetchError>> {
-        Box::pin(self.answer(exchange, request))
+        Box::pin(self.answer(context, request))
     }
 
-    fn read_body<'a>(&'a self, exchange: &'a Exchange) -> LocalBoxFuture<'a, Result<Bytes, String>> {
+    fn read_body<'a>(&'a self, context: &'a RequestContext) -> LocalBoxFuture<'a, Result<Bytes, String>> {
         Box::pin(async move {
-            if let Some(body) = exchange.request.borrow().body.clone() {
+            if let Some(body) = context.request.borrow().body.clone() {
                 return Ok(body);
             }
             if let Some(fault) = self.body_fault.borrow().as_ref() {
@@ -166,14 +169,14 @@ impl Services for ScriptServices {
                 self.body_fault.replace(Some(BodyFault { status, message: message.clone() }));
                 message
             })?;
-            exchange.request.borrow_mut().body = Some(bytes.clone());
+            context.request.borrow_mut().body = Some(bytes.clone());
             self.body.replace(Some(RequestBody::Read(bytes.clone())));
             Ok(bytes)
         })
     }
 
-    fn log(&self, exchange: &Exchange, level: LogLevel, line: &str) {
-        let path = exchange.request.borrow().path.clone();
+    fn log(&self, context: &RequestContext, level: LogLevel, line: &str) {
+        let path = context.request.borrow().path.clone();
         match level {
             LogLevel::Error => tracing::error!(target: "imori_gateway::script", path, "{line}"),
             LogLevel::Warn => tracing::warn!(target: "imori_gateway::script", path, "{line}"),

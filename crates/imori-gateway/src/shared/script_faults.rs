@@ -5,9 +5,9 @@ use std::sync::Mutex;
 use imori_core::time::Time;
 use imori_server::ScriptFault;
 
-use crate::exchange::Phase;
 use crate::limits::{FAULT_TEXT_BYTES_MAX, SCRIPT_FAULTS_MAX};
 use crate::lock::lock;
+use crate::request_context::Phase;
 use crate::scripts::Outcome;
 
 /// Faults of scripts: each kind once, with how often it came.

@@ -5,7 +5,7 @@ use std::time::Duration;
 use imori_core::{
     authorize::Identity, delivery::Outcome as Settlement, internal::OutgoingMessage, queue::QueueSettings,
 };
-use imori_gateway::for_tests::{Decision, Exchange, Outcome, Pem, Phase, ScriptId, Scripts};
+use imori_gateway::for_tests::{Decision, Outcome, Pem, Phase, RequestContext, ScriptId, Scripts};
 use imori_ruby::Value;
 use imori_server::{ConsumeOptions, Server, config::Config};
 use tokio::{
@@ -13,7 +13,7 @@ use tokio::{
     net::{TcpListener, TcpStream},
 };
 
-use crate::scripts::{FakeServices, block_on, check, dynamic, exchange, failure, open, respond, run, value};
+use crate::scripts::{FakeServices, block_on, check, context, dynamic, failure, open, respond, run, value};
 
 #[test]
 fn json_goes_both_ways() {
@@ -152,7 +152,7 @@ fn storage_outlives_requests_and_vms() {
         let services = FakeServices::new(&[]);
         let (first, second) = (open(&[text, read]), open(&[read]));
         let run = async |scripts: &Scripts, id| match scripts
-            .run(ScriptId(id), &exchange(), &dynamic(&services))
+            .run(ScriptId(id), &context(), &dynamic(&services))
             .await
         {
             Outcome::Done(value) => value,
@@ -188,13 +188,13 @@ fn lock_is_for_one_run_at_a_time_and_free_after_it() {
     ]);
     block_on(async {
         let services = dynamic(&FakeServices::new(&[]));
-        let exchanges: Vec<_> = (0..5).map(|_| exchange()).collect();
-        let runs = exchanges.iter().map(|exchange| scripts.run(ScriptId(0), exchange, &services));
+        let contexts: Vec<_> = (0..5).map(|_| context()).collect();
+        let runs = contexts.iter().map(|context| scripts.run(ScriptId(0), context, &services));
         for outcome in futures_util::future::join_all(runs).await {
             assert_eq!(outcome, Outcome::Done(1.into()));
         }
-        assert!(matches!(scripts.run(ScriptId(1), &exchange(), &services).await, Outcome::Failed(_)));
-        assert_eq!(scripts.run(ScriptId(0), &exchange(), &services).await, Outcome::Done(1.into()));
+        assert!(matches!(scripts.run(ScriptId(1), &context(), &services).await, Outcome::Failed(_)));
+        assert_eq!(scripts.run(ScriptId(0), &context(), &services).await, Outcome::Done(1.into()));
     });
 }
 
@@ -253,13 +253,13 @@ fn names_that_are_not_offered_say_so() {
 fn filter_and_handshake_are_of_their_phases() {
     block_on(async {
         let services = FakeServices::new(&[]);
-        let exchange = exchange();
-        exchange.phase.set(Phase::BodyFilter);
-        exchange.filtered.replace(b"hello".to_vec().into());
+        let context = context();
+        context.phase.set(Phase::BodyFilter);
+        context.filtered.replace(b"hello".to_vec().into());
         let text = "f = Nginx::Filter.new\nf.body = (f.body + ' world').upcase";
-        assert!(matches!(run(text, &exchange, &services).await, Outcome::Done(_)));
-        assert_eq!(*exchange.filtered.borrow(), "HELLO WORLD");
-        let handshake = Exchange::without_request(Phase::SslHandshake, exchange.connection.clone());
+        assert!(matches!(run(text, &context, &services).await, Outcome::Done(_)));
+        assert_eq!(*context.filtered.borrow(), "HELLO WORLD");
+        let handshake = RequestContext::without_request(Phase::SslHandshake, context.connection.clone());
         handshake.tls.borrow_mut().server_name = "a.example".to_owned();
         let text = "ssl = Nginx::SSL.new\nssl.certificate = \"/x/#{ssl.servername}.crt\"\nssl.certificate_key_data = 'PEM'\nNginx::SSL.log Nginx::LOG_NOTICE, 'x'\nssl.local_port";
         assert_eq!(run(text, &handshake, &services).await, Outcome::Done(8080.into()));
@@ -269,10 +269,10 @@ fn filter_and_handshake_are_of_their_phases() {
     });
     assert_eq!(failure("Nginx::Filter.new.body").class, "RuntimeError");
     block_on(async {
-        let exchange = exchange();
+        let context = context();
         for phase in [Phase::HeaderFilter, Phase::BodyFilter, Phase::Log] {
-            exchange.phase.set(phase);
-            let outcome = run("Nginx.rputs 'x'", &exchange, &FakeServices::new(&[])).await;
+            context.phase.set(phase);
+            let outcome = run("Nginx.rputs 'x'", &context, &FakeServices::new(&[])).await;
             assert!(
                 matches!(&outcome, Outcome::Failed(exception) if exception.message.contains("on its way"))
             );
@@ -287,14 +287,14 @@ fn events_are_streamed_while_the_script_runs() {
     let scripts = open(&[text, "SSE.push 'x' while true"]);
     block_on(async {
         let services = dynamic(&FakeServices::new(&[]));
-        let exchange_of_stream = exchange();
-        let script = scripts.run(ScriptId(0), &exchange_of_stream, &services);
+        let context_of_stream = context();
+        let script = scripts.run(ScriptId(0), &context_of_stream, &services);
         tokio::pin!(script);
         let mut chunks = tokio::select! {
             _ = &mut script => panic!("it sleeps"),
-            chunks = exchange_of_stream.stream_started() => chunks,
+            chunks = context_of_stream.stream_started() => chunks,
         };
-        assert_eq!(exchange_of_stream.response.borrow().headers["content-type"], "text/event-stream");
+        assert_eq!(context_of_stream.response.borrow().headers["content-type"], "text/event-stream");
         let reading = async {
             let mut all = Vec::new();
             while let Some(chunk) = chunks.recv().await {
@@ -304,7 +304,7 @@ fn events_are_streamed_while_the_script_runs() {
         };
         let running = async {
             let outcome = script.await;
-            exchange_of_stream.end_stream();
+            context_of_stream.end_stream();
             outcome
         };
         let (outcome, all) = tokio::join!(running, reading);
@@ -316,12 +316,12 @@ fn events_are_streamed_while_the_script_runs() {
         assert!(all.ends_with("data: 29\n\n"), "{all}");
 
         // A client that does not read makes the script wait, and one that leaves ends it.
-        let exchange_of_endless = exchange();
-        let script = scripts.run(ScriptId(1), &exchange_of_endless, &services);
+        let context_of_endless = context();
+        let script = scripts.run(ScriptId(1), &context_of_endless, &services);
         tokio::pin!(script);
         let waiting = tokio::time::timeout(Duration::from_millis(50), &mut script).await;
         assert!(waiting.is_err(), "{waiting:?}");
-        drop(exchange_of_endless.take_stream());
+        drop(context_of_endless.take_stream());
         match script.await {
             Outcome::Failed(exception) => assert_eq!(exception.class, "Imori::DisconnectedError"),
             other => panic!("{other:?}"),
@@ -344,7 +344,7 @@ async fn serve<F: Future<Output = ()> + Send + 'static>(
 }
 
 async fn done(text: &str) -> String {
-    match run(text, &exchange(), &FakeServices::new(&["127.0.0.1"])).await {
+    match run(text, &context(), &FakeServices::new(&["127.0.0.1"])).await {
         Outcome::Done(value) => value.text().map_or_else(|| format!("{value:?}"), str::to_owned),
         other => panic!("{text}\nis {other:?}"),
     }
@@ -561,7 +561,7 @@ fn messages_are_published_called_and_taken() {
                 let _ = service.settle(&request, Settlement::Accept).await;
             }
         });
-        let done = async |text: &str| match run(text, &exchange(), &services).await {
+        let done = async |text: &str| match run(text, &context(), &services).await {
             Outcome::Done(value) => value.text().unwrap_or("").to_owned(),
             other => panic!("{text}\nis {other:?}"),
         };

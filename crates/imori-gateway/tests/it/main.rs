@@ -5,7 +5,7 @@
 mod scripts;
 mod library;
 mod methods;
-mod exchange;
+mod request_context;
 mod facts;
 mod feeds;
 mod fetch;

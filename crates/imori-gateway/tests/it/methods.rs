@@ -5,7 +5,7 @@ use std::{rc::Rc, time::Duration};
 
 use imori_gateway::for_tests::{Outcome, Phase, ScriptId, ScriptLimits, ScriptSource, Scripts, VmLimits};
 
-use crate::scripts::{FakeServices, block_on, dynamic, exchange};
+use crate::scripts::{FakeServices, block_on, context, dynamic};
 
 /// Receivers, each made anew for every call.
 const RECEIVERS: &[&str] = &[
@@ -114,18 +114,18 @@ fn no_native_crashes_or_hangs() {
                 ];
                 let scripts = Scripts::open(&sources, VmLimits::default());
                 let scripts = scripts.unwrap_or_else(|error| panic!("{receiver}: {error}"));
-                let exchange = exchange();
-                exchange.phase.set(phase);
+                let context = context();
+                context.phase.set(phase);
                 let long = Duration::from_secs(60);
                 let awaits = u32::MAX;
-                exchange.limits.set(ScriptLimits {
+                context.limits.set(ScriptLimits {
                     slice_cpu: long,
                     cpu: long,
                     wall_time: long,
                     awaits,
                     ..ScriptLimits::default()
                 });
-                let outcome = scripts.run(ScriptId(0), &exchange, &services).await;
+                let outcome = scripts.run(ScriptId(0), &context, &services).await;
                 let is_fine = match &outcome {
                     Outcome::Done(_) => true,
                     // Without a request some receivers cannot be made.
@@ -133,9 +133,9 @@ fn no_native_crashes_or_hangs() {
                     _ => false,
                 };
                 assert!(is_fine, "{receiver} in {phase:?}: {outcome:?}");
-                let after = scripts.run(ScriptId(1), &crate::scripts::exchange(), &services).await;
+                let after = scripts.run(ScriptId(1), &crate::scripts::context(), &services).await;
                 assert!(matches!(&after, Outcome::Done(_)), "after {receiver} in {phase:?}: {after:?}");
-                assert_eq!(Rc::strong_count(&exchange), 1, "{receiver}");
+                assert_eq!(Rc::strong_count(&context), 1, "{receiver}");
             }
         }
         let called = fake.tools.shared.get(&(Vec::new(), b"called".to_vec()));

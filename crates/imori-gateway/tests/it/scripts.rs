@@ -1,4 +1,4 @@
-//! Scripts against an exchange and services without a network.
+//! Scripts with a request and services without a network.
 
 use std::{
     cell::{Cell, RefCell},
@@ -11,8 +11,8 @@ use bytes::Bytes;
 use futures_util::{FutureExt, future::LocalBoxFuture};
 use http::{HeaderMap, HeaderValue, StatusCode};
 use imori_gateway::for_tests::{
-    Answer, Connection, Decision, Exchange, FetchError, FetchOptions, Fetcher, HostList, LogLevel, Outcome,
-    Phase, Request, ScriptId, ScriptLimits, ScriptSource, Scripts, Secrets, Services, SharedState,
+    Answer, Connection, Decision, FetchError, FetchOptions, Fetcher, HostList, LogLevel, Outcome, Phase,
+    Request, RequestContext, ScriptId, ScriptLimits, ScriptSource, Scripts, Secrets, Services, SharedState,
     Subrequest, Timer, Tools, VmLimits,
 };
 use imori_ruby::{Exception, Value};
@@ -67,7 +67,10 @@ impl Services for FakeServices {
         &self.tools
     }
 
-    fn client<'a>(&'a self, _: &'a Exchange) -> LocalBoxFuture<'a, Result<InternalClient, InternalError>> {
+    fn client<'a>(
+        &'a self,
+        _: &'a RequestContext,
+    ) -> LocalBoxFuture<'a, Result<InternalClient, InternalError>> {
         let client = self.client.borrow().clone().ok_or(InternalError::LoginRefused);
         Box::pin(async move { client })
     }
@@ -75,7 +78,7 @@ impl Services for FakeServices {
     /// `/slow` takes an hour; `/broken` fails; any other path answers after 2 ms with its method, path and query.
     fn subrequest<'a>(
         &'a self,
-        _: &'a Rc<Exchange>,
+        _: &'a Rc<RequestContext>,
         request: Subrequest,
     ) -> LocalBoxFuture<'a, Result<Answer, FetchError>> {
         self.answering.set(self.answering.get() + 1);
@@ -96,14 +99,14 @@ impl Services for FakeServices {
         })
     }
 
-    fn read_body<'a>(&'a self, _: &'a Exchange) -> LocalBoxFuture<'a, Result<Bytes, String>> {
+    fn read_body<'a>(&'a self, _: &'a RequestContext) -> LocalBoxFuture<'a, Result<Bytes, String>> {
         Box::pin(async move {
             self.tools.timer.sleep(Duration::from_millis(1)).await;
             self.body.borrow().clone()
         })
     }
 
-    fn log(&self, _: &Exchange, level: LogLevel, line: &str) {
+    fn log(&self, _: &RequestContext, level: LogLevel, line: &str) {
         self.log.borrow_mut().push((level, line.to_owned()));
     }
 }
@@ -113,8 +116,8 @@ pub(crate) fn block_on<T>(future: impl Future<Output = T>) -> T {
     tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(future)
 }
 
-/// An exchange of `GET /a b?x=1&y=2` in the phase of the content.
-pub(crate) fn exchange() -> Rc<Exchange> {
+/// The context of `GET /a b?x=1&y=2` in the phase of the content.
+pub(crate) fn context() -> Rc<RequestContext> {
     let mut headers = HeaderMap::new();
     for (name, value) in
         [("host", "api.example:8080"), ("user-agent", "test/1"), ("cookie", "s=7"), ("x-id", "a")]
@@ -134,13 +137,13 @@ pub(crate) fn exchange() -> Rc<Exchange> {
         local: "127.0.0.1:8080".parse().unwrap(),
         ..Connection::default()
     };
-    let exchange = Exchange::new(request, connection);
-    exchange.phase.set(Phase::Content);
-    exchange.document_root.replace("/srv".to_owned());
+    let context = RequestContext::new(request, connection);
+    context.phase.set(Phase::Content);
+    context.document_root.replace("/srv".to_owned());
     // A busy machine keeps these too.
     let second = Duration::from_secs(1);
-    exchange.limits.set(ScriptLimits { slice_cpu: second, cpu: second, ..ScriptLimits::default() });
-    Rc::new(exchange)
+    context.limits.set(ScriptLimits { slice_cpu: second, cpu: second, ..ScriptLimits::default() });
+    Rc::new(context)
 }
 
 /// Scripts with limits of CPU time that a busy machine keeps.
@@ -155,28 +158,28 @@ pub(crate) fn open(texts: &[&str]) -> Scripts {
 }
 
 /// Runs a text in a VM of its own.
-pub(crate) async fn run(text: &str, exchange: &Rc<Exchange>, services: &Rc<FakeServices>) -> Outcome {
-    open(&[text]).run(ScriptId(0), exchange, &dynamic(services)).await
+pub(crate) async fn run(text: &str, context: &Rc<RequestContext>, services: &Rc<FakeServices>) -> Outcome {
+    open(&[text]).run(ScriptId(0), context, &dynamic(services)).await
 }
 
 pub(crate) fn dynamic(services: &Rc<FakeServices>) -> Rc<dyn Services> {
     Rc::<FakeServices>::clone(services) as Rc<dyn Services>
 }
 
-/// Runs a text for a new exchange, and returns its value.
+/// Runs a text for a new request, and returns its value.
 pub(crate) fn value(text: &str) -> Value {
     block_on(async {
-        match run(text, &exchange(), &FakeServices::new(&[])).await {
+        match run(text, &context(), &FakeServices::new(&[])).await {
             Outcome::Done(value) => value,
             other => panic!("{text}\nis {other:?}"),
         }
     })
 }
 
-/// Runs a text for a new exchange, and returns its exception.
+/// Runs a text for a new request, and returns its exception.
 pub(crate) fn failure(text: &str) -> Exception {
     block_on(async {
-        match run(text, &exchange(), &FakeServices::new(&[])).await {
+        match run(text, &context(), &FakeServices::new(&[])).await {
             Outcome::Failed(exception) => exception,
             other => panic!("{text}\nis {other:?}"),
         }
@@ -190,7 +193,7 @@ pub(crate) fn check(rows: &[(&str, &str)]) {
     block_on(async {
         let services = FakeServices::new(&[]);
         for (number, (text, expected)) in rows.iter().enumerate() {
-            match scripts.run(ScriptId(number), &exchange(), &dynamic(&services)).await {
+            match scripts.run(ScriptId(number), &context(), &dynamic(&services)).await {
                 Outcome::Done(value) => assert_eq!(value.text(), Some(*expected), "{text}"),
                 other => panic!("{text}\nis {other:?}"),
             }
@@ -198,15 +201,15 @@ pub(crate) fn check(rows: &[(&str, &str)]) {
     });
 }
 
-/// Runs a text for a new exchange of a phase; returns the decision, the status, the body and the headers.
+/// Runs a text for a new request in a phase; returns the decision, the status, the body and the headers.
 pub(crate) fn respond(text: &str, phase: Phase) -> (Decision, u16, String, HeaderMap) {
     block_on(async {
-        let exchange = exchange();
-        exchange.phase.set(phase);
-        match run(text, &exchange, &FakeServices::new(&[])).await {
+        let context = context();
+        context.phase.set(phase);
+        match run(text, &context, &FakeServices::new(&[])).await {
             Outcome::Done(_) => {
-                let decision = exchange.take_decision();
-                let (parts, body) = exchange.take_response().into_parts();
+                let decision = context.take_decision();
+                let (parts, body) = context.take_response().into_parts();
                 let body = String::from_utf8_lossy(&body).into_owned();
                 (decision, parts.status.as_u16(), body, parts.headers)
             }
@@ -363,11 +366,11 @@ fn logged_lines_are_lines_without_secrets() {
     block_on(async {
         let services = FakeServices::new(&[]);
         let text = "Nginx.log Nginx::LOG_ERR, \"a\\r\\nb #{Imori.secret('api')}\"\nNginx.errlogger Nginx::LOG_DEBUG, :x\np 1";
-        assert!(matches!(run(text, &exchange(), &services).await, Outcome::Done(_)));
+        assert!(matches!(run(text, &context(), &services).await, Outcome::Done(_)));
         let expected = [(LogLevel::Error, "a  b ***"), (LogLevel::Debug, "x"), (LogLevel::Info, "1")];
         let lines: Vec<_> = services.log.borrow().clone();
         assert_eq!(lines.iter().map(|(level, line)| (*level, line.as_str())).collect::<Vec<_>>(), expected);
-        match run("raise Imori.secret('api')", &exchange(), &services).await {
+        match run("raise Imori.secret('api')", &context(), &services).await {
             Outcome::Failed(exception) => assert_eq!(exception.message, "***"),
             other => panic!("{other:?}"),
         }
@@ -453,7 +456,7 @@ fn run_after_an_error_is_clean() {
     block_on(async {
         let services = dynamic(&FakeServices::new(&[]));
         for _ in 0..3 {
-            let broken = exchange();
+            let broken = context();
             match scripts.run(ScriptId(0), &broken, &services).await {
                 Outcome::Failed(exception) => {
                     assert_eq!(
@@ -464,7 +467,7 @@ fn run_after_an_error_is_clean() {
                 }
                 other => panic!("{other:?}"),
             }
-            let next = exchange();
+            let next = context();
             assert!(matches!(scripts.run(ScriptId(1), &next, &services).await, Outcome::Done(_)));
             assert_eq!(&*next.response.borrow().body, b"nil");
         }
@@ -480,10 +483,10 @@ fn hundred_runs_wait_together() {
         let runs = (0..100).map(|number| {
             let (scripts, services) = (&scripts, &services);
             async move {
-                let exchange = exchange();
-                exchange.request.borrow_mut().query = Some(format!("n={number}"));
-                assert!(matches!(scripts.run(ScriptId(0), &exchange, services).await, Outcome::Done(_)));
-                assert_eq!(*exchange.response.borrow().body, *number.to_string().as_bytes());
+                let context = context();
+                context.request.borrow_mut().query = Some(format!("n={number}"));
+                assert!(matches!(scripts.run(ScriptId(0), &context, services).await, Outcome::Done(_)));
+                assert_eq!(*context.response.borrow().body, *number.to_string().as_bytes());
             }
         });
         futures_util::future::join_all(runs).await;
@@ -505,16 +508,16 @@ fn dropped_run_ends_its_operation_and_runs_ensure() {
         for (script, check, expected) in
             [(0, 1, Value::from("api.example")), (2, 3, Value::Array(vec![1.into(), 1.into()]))]
         {
-            let exchange = exchange();
+            let context = context();
             let dropped = tokio::time::timeout(
                 Duration::from_millis(20),
-                scripts.run(ScriptId(script), &exchange, &services),
+                scripts.run(ScriptId(script), &context, &services),
             );
             assert!(dropped.await.is_err());
             assert_eq!(fake.answering.get(), 0, "the operation has ended");
-            assert_eq!(exchange.children.get(), 0);
-            assert_eq!(scripts.run(ScriptId(check), &exchange, &services).await, Outcome::Done(expected));
-            assert_eq!(Rc::strong_count(&exchange), 1, "nothing of the run is left");
+            assert_eq!(context.children.get(), 0);
+            assert_eq!(scripts.run(ScriptId(check), &context, &services).await, Outcome::Done(expected));
+            assert_eq!(Rc::strong_count(&context), 1, "nothing of the run is left");
         }
     });
 }
@@ -536,13 +539,13 @@ fn limits_end_a_run_alone() {
     block_on(async {
         let services = dynamic(&FakeServices::new(&[]));
         let limited = |wall_time| {
-            let exchange = exchange();
-            exchange.limits.set(ScriptLimits { wall_time, ..ScriptLimits::default() });
-            exchange
+            let context = context();
+            context.limits.set(ScriptLimits { wall_time, ..ScriptLimits::default() });
+            context
         };
         let failed = async |number: usize, expected: &[&str]| {
-            let exchange = limited(Duration::from_secs(30));
-            match scripts.run(ScriptId(number), &exchange, &services).await {
+            let context = limited(Duration::from_secs(30));
+            match scripts.run(ScriptId(number), &context, &services).await {
                 Outcome::Failed(exception) => {
                     assert!(expected.contains(&exception.class.as_str()), "{number}: {exception}");
                 }
@@ -556,7 +559,7 @@ fn limits_end_a_run_alone() {
         failed(7, &["Imori::LimitError", "Imori::CpuLimitError"]).await;
         let short = limited(Duration::from_millis(20));
         assert_eq!(scripts.run(ScriptId(6), &short, &services).await, Outcome::TimedOut);
-        assert!(matches!(scripts.run(ScriptId(2), &exchange(), &services).await, Outcome::Done(_)));
+        assert!(matches!(scripts.run(ScriptId(2), &context(), &services).await, Outcome::Done(_)));
         assert_eq!(
             scripts.run(ScriptId(1), &limited(Duration::from_secs(30)), &services).await,
             Outcome::Lost
@@ -572,7 +575,7 @@ fn limits_end_a_run_alone() {
             others.run(ScriptId(1), &endless, &services)
         );
         assert_eq!(both, (Outcome::Lost, Outcome::Lost), "the others of a lost VM end too");
-        assert_eq!(scripts.run(ScriptId(2), &exchange(), &services).await, Outcome::Lost);
+        assert_eq!(scripts.run(ScriptId(2), &context(), &services).await, Outcome::Lost);
     });
 }
 
@@ -595,13 +598,13 @@ fn phases_without_a_request_say_so() {
     ]);
     block_on(async {
         let services = dynamic(&FakeServices::new(&[]));
-        let worker = Exchange::without_request(Phase::InitWorker, Connection::default());
+        let worker = RequestContext::without_request(Phase::InitWorker, Connection::default());
         match scripts.run(ScriptId(0), &worker, &services).await {
             Outcome::Failed(exception) => assert!(exception.message.contains("no request"), "{exception}"),
             other => panic!("{other:?}"),
         }
         assert!(matches!(scripts.run(ScriptId(1), &worker, &services).await, Outcome::Done(_)));
-        assert_eq!(scripts.run(ScriptId(2), &exchange(), &services).await, Outcome::Done(3.into()));
+        assert_eq!(scripts.run(ScriptId(2), &context(), &services).await, Outcome::Done(3.into()));
     });
 }
 
@@ -614,18 +617,18 @@ fn scripts_of_a_request_share_its_cpu_time() {
     block_on(async {
         let services = dynamic(&FakeServices::new(&[]));
         for script in [0, 1] {
-            let exchange = exchange();
-            let started = exchange.limits.get();
-            exchange.limits.set(ScriptLimits { cpu: Duration::from_millis(100), ..started });
+            let context = context();
+            let started = context.limits.get();
+            context.limits.set(ScriptLimits { cpu: Duration::from_millis(100), ..started });
             let mut runs = 0;
             let outcome = loop {
-                match scripts.run(ScriptId(script), &exchange, &services).await {
+                match scripts.run(ScriptId(script), &context, &services).await {
                     Outcome::Done(_) => runs += 1,
                     outcome => break outcome,
                 }
             };
             assert!(runs < 1000, "{runs}");
-            assert!(exchange.cpu.get() < Duration::from_millis(250), "{:?}", exchange.cpu.get());
+            assert!(context.cpu.get() < Duration::from_millis(250), "{:?}", context.cpu.get());
             match outcome {
                 Outcome::Failed(exception) => assert_eq!(exception.class, "Imori::CpuLimitError"),
                 other => panic!("{other:?}"),
@@ -652,9 +655,9 @@ fn cost() {
     block_on(async {
         let services = dynamic(&FakeServices::new(&[]));
         for (number, text) in texts.iter().enumerate() {
-            let exchanges: Vec<_> = (0..2000).map(|_| exchange()).collect();
+            let contexts: Vec<_> = (0..2000).map(|_| context()).collect();
             let started = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
-            let runs = exchanges.iter().map(|exchange| scripts.run(ScriptId(number), exchange, &services));
+            let runs = contexts.iter().map(|context| scripts.run(ScriptId(number), context, &services));
             for outcome in futures_util::future::join_all(runs).await {
                 assert!(matches!(outcome, Outcome::Done(_)), "{outcome:?}");
             }
@@ -683,8 +686,8 @@ fn runs_leave_nothing_behind() {
         let services = dynamic(&FakeServices::new(&[]));
         let run_round = async || {
             for script in 0..6 {
-                let exchange = exchange();
-                let mut run = Box::pin(scripts.run(ScriptId(script), &exchange, &services));
+                let context = context();
+                let mut run = Box::pin(scripts.run(ScriptId(script), &context, &services));
                 if script == 3 {
                     assert!(run.as_mut().now_or_never().is_none());
                 } else {

@@ -1,9 +1,9 @@
 //! nginx's variables.
 
 use http::{HeaderMap, HeaderName, HeaderValue};
-use imori_gateway::for_tests::{Connection, Exchange, Request, VARIABLES_MAX};
+use imori_gateway::for_tests::{Connection, Request, RequestContext, VARIABLES_MAX};
 
-fn exchange() -> Exchange {
+fn context() -> RequestContext {
     let mut headers = HeaderMap::new();
     for (name, value) in [
         ("host", "Api.Example:8080"),
@@ -26,14 +26,14 @@ fn exchange() -> Exchange {
         local: "127.0.0.1:8080".parse().expect("an address"),
         ..Connection::default()
     };
-    Exchange::new(request, connection)
+    RequestContext::new(request, connection)
 }
 
 #[test]
 fn built_in_variables_have_nginx_values() {
-    let exchange = exchange();
-    exchange.document_root.replace("/srv".to_owned());
-    exchange.parameters.borrow_mut().push(("id".to_owned(), "7".to_owned()));
+    let context = context();
+    context.document_root.replace("/srv".to_owned());
+    context.parameters.borrow_mut().push(("id".to_owned(), "7".to_owned()));
     for (name, expected) in [
         ("host", "api.example"),
         ("http_host", "Api.Example:8080"),
@@ -56,38 +56,38 @@ fn built_in_variables_have_nginx_values() {
         ("proxy_add_x_forwarded_for", "10.0.0.1, 192.0.2.7"),
         ("id", "7"),
     ] {
-        assert_eq!(exchange.variable(name).as_deref(), Some(expected), "{name}");
+        assert_eq!(context.variable(name).as_deref(), Some(expected), "{name}");
     }
     for name in ["arg_none", "cookie_none", "http_none", "remote_user", "none", "http_", "arg_"] {
-        assert_eq!(exchange.variable(name), None, "{name}");
+        assert_eq!(context.variable(name), None, "{name}");
     }
-    assert_eq!(exchange.variable("request_id").map(|id| id.len()), Some(32));
-    let time = exchange.variable("time_local").expect("there is a time");
+    assert_eq!(context.variable("request_id").map(|id| id.len()), Some(32));
+    let time = context.variable("time_local").expect("there is a time");
     assert_eq!(time.len(), "27/Nov/2026:07:39:03 +0000".len(), "{time}");
     assert_eq!(
-        exchange.variable("msec").and_then(|msec| msec.split_once('.').map(|(_, ms)| ms.len())),
+        context.variable("msec").and_then(|msec| msec.split_once('.').map(|(_, ms)| ms.len())),
         Some(3)
     );
 }
 
 #[test]
 fn variable_that_was_set_hides_the_built_in_one() {
-    let exchange = exchange();
-    assert!(exchange.set_variable("host", Some("other")));
-    assert_eq!(exchange.variable("host").as_deref(), Some("other"));
-    assert!(exchange.set_variable("host", None));
-    assert_eq!(exchange.variable("host").as_deref(), Some("api.example"));
-    assert!(exchange.set_variable("args", Some("z=1")));
-    assert_eq!(exchange.variable("arg_z").as_deref(), Some("1"));
-    assert!(exchange.has_variable("remote_user") && !exchange.has_variable("arg_foo"));
+    let context = context();
+    assert!(context.set_variable("host", Some("other")));
+    assert_eq!(context.variable("host").as_deref(), Some("other"));
+    assert!(context.set_variable("host", None));
+    assert_eq!(context.variable("host").as_deref(), Some("api.example"));
+    assert!(context.set_variable("args", Some("z=1")));
+    assert_eq!(context.variable("arg_z").as_deref(), Some("1"));
+    assert!(context.has_variable("remote_user") && !context.has_variable("arg_foo"));
 }
 
 #[test]
 fn number_of_variables_is_limited() {
-    let exchange = exchange();
+    let context = context();
     for number in 0..VARIABLES_MAX {
-        assert!(exchange.set_variable(&format!("v{number}"), Some("1")));
+        assert!(context.set_variable(&format!("v{number}"), Some("1")));
     }
-    assert!(!exchange.set_variable("one_more", Some("1")));
-    assert!(exchange.set_variable("v0", Some("2")), "one that is there may change");
+    assert!(!context.set_variable("one_more", Some("1")));
+    assert!(context.set_variable("v0", Some("2")), "one that is there may change");
 }

@@ -1,6 +1,6 @@
 //! The state of one request, which the gateway's actions and its scripts share.
 //!
-//! An [`Exchange`] stays on its worker's thread and is shared by `Rc`, so that its parts are cells. It does no I/O: the
+//! A [`RequestContext`] stays on its worker's thread and is shared by `Rc`, so that its parts are cells. It does no I/O: the
 //! listener fills it and sends what it holds in the end. variables.rs has nginx's names for what it knows.
 
 use std::{
@@ -24,7 +24,7 @@ use crate::hop_by_hop::HOP_BY_HOP;
 /// Bytes that scripts may put into one response; a response is in memory until its last script has ended.
 pub(crate) const RESPONSE_BYTES_MAX: usize = 64 << 20;
 
-/// Variables of one exchange that scripts and routes may set; more than a configuration needs, little enough to keep.
+/// Variables of one request that scripts and routes may set; more than a configuration needs, little enough to keep.
 pub const VARIABLES_MAX: usize = 256;
 
 /// Bytes of a variable, a header or another line that a script makes; servers take less.
@@ -105,7 +105,7 @@ impl Phase {
 pub enum Decision {
     /// Nothing: the next phase follows, as after `Nginx::OK` and `Nginx::DECLINED`.
     Continue,
-    /// The response of the exchange is the answer.
+    /// The response of the context is the answer.
     Respond,
     /// The route of this path, with the query of the request if it has none of its own, answers instead.
     InternalRedirect(String),
@@ -251,9 +251,9 @@ pub struct Upstream {
     pub keepalive: Option<i64>,
 }
 
-/// One request and its response.
+/// One request and its response so far, with what its phases share.
 #[derive(Debug)]
-pub struct Exchange {
+pub struct RequestContext {
     /// The phase whose scripts run.
     pub phase: Cell<Phase>,
     /// The request.
@@ -279,7 +279,7 @@ pub struct Exchange {
     /// The first name of the route's hosts.
     pub server_name: RefCell<Option<Arc<str>>>,
     id: OnceCell<String>,
-    /// Whether a script of another exchange asked for this one.
+    /// Whether a script of another request asked for this one.
     pub is_sub_request: bool,
     /// When the request's first byte came.
     pub started: Instant,
@@ -312,8 +312,8 @@ enum Stream {
     Taken(mpsc::Sender<Bytes>),
 }
 
-impl Exchange {
-    /// An exchange of this request.
+impl RequestContext {
+    /// Creates the context of a request.
     pub fn new(request: Request, connection: Connection) -> Self {
         Self {
             phase: Cell::new(Phase::PostRead),
@@ -343,11 +343,11 @@ impl Exchange {
         }
     }
 
-    /// An exchange without a request, for the scripts of a worker or of a handshake.
+    /// Creates a context without a request, for the scripts of a worker or of a handshake.
     pub fn without_request(phase: Phase, connection: Connection) -> Rc<Self> {
-        let exchange = Self::new(Request::default(), connection);
-        exchange.phase.set(phase);
-        Rc::new(exchange)
+        let context = Self::new(Request::default(), connection);
+        context.phase.set(phase);
+        Rc::new(context)
     }
 
     /// 32 hexadecimal digits that name the request in logs.

@@ -1,4 +1,4 @@
-//! nginx's variables, by name, for one exchange: ngx_http_core_module's, and those of the gateway's own.
+//! nginx's variables, by name, for one request: ngx_http_core_module's, and those of the gateway's own.
 //!
 //! A variable that a route or script has set hides the built-in one of the same name.
 
@@ -10,12 +10,12 @@ use std::{
 use http::{HeaderMap, HeaderName, Version, header::HOST};
 use jiff::{Timestamp, tz::TimeZone};
 
-use super::exchange::{Exchange, VARIABLES_MAX};
+use super::request_context::{RequestContext, VARIABLES_MAX};
 
 /// The version of nginx whose names and behaviour the gateway follows, for `$nginx_version`.
 pub(crate) const NGINX_VERSION: &str = "1.27.2";
 
-impl Exchange {
+impl RequestContext {
     /// The value of a variable by its name without `$`; `None` if it has none.
     pub fn variable(&self, name: &str) -> Option<String> {
         if let Some(value) = self.variables.borrow().get(name) {
