@@ -84,7 +84,7 @@ check-tree: setup-check
 	.venv/bin/python ci/tree.py
 	python3 bench/instructions.py --check-record
 
-instructions: ## Counts the instructions of a message; fails where one costs 2 % more than is recorded.
+instructions: setup-check ## Counts the instructions of a message; fails where one costs 2 % more than is recorded.
 	command -v valgrind >/dev/null || ci/setup.sh test
 	python3 bench/instructions.py --check
 

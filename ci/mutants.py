@@ -105,7 +105,7 @@ ROUNDS = {
     ],
     "amqp10": [
         Round(("conversations",), ("conversations_of_amqp10",), seconds_max=15),
-        Round(("lib", "test")),
+        Round(("test",)),
         Round(("conversations",), ("amqp10",)),
     ],
 }
@@ -193,7 +193,7 @@ class Tree:
         packages = [word for package in PACKAGES[self.crate] for word in ("-p", package)]
         command = [
             "cargo", "test", *packages, "--profile", "mutants", "--no-run",
-            "--lib", "--tests", "--locked", "--message-format", "json", "--target-dir", "target",
+            "--tests", "--locked", "--message-format", "json", "--target-dir", "target",
         ]  # fmt: skip
         done = subprocess.run(command, check=False, cwd=self.path, capture_output=True, text=True)
         wrong: set[int] = set()

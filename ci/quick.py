@@ -74,13 +74,12 @@ def run(*command: str, folder: Path = ROOT, **environment: str) -> bool:
     return code == 0
 
 
-def of_packages(names: set[str]) -> list[str]:
-    """Returns the arguments by which cargo chooses packages."""
-    return [word for name in sorted(names) for word in ("--package", name)]
-
-
 def rust(files: list[str]) -> list[bool]:
-    """Lints the changed packages and those above, and tests the changed ones."""
+    """Lints the changed packages and those above, and tests the changed ones.
+
+    Each package is tested by a run of cargo of its own: features of dependencies follow from the packages of a run, so
+    that another set of packages would have them compiled anew.
+    """
     workspace = Workspace()
     changed = workspace.changed(files)
     if not changed:
@@ -91,10 +90,10 @@ def rust(files: list[str]) -> list[bool]:
         tested |= {CONVERSATIONS}
     results = [
         run("cargo", "fmt", "--all", "--check"),
-        run("cargo", "clippy", *of_packages(above), "--all-targets", "--locked", "--quiet", "--", "-D", "warnings"),
+        run("cargo", "clippy", "--workspace", "--all-targets", "--locked", "--quiet", "--", "-D", "warnings"),
     ]
-    if tested:
-        results.append(run("cargo", "test", *of_packages(tested), "--tests", "--locked", "--quiet", "--no-fail-fast"))
+    for name in sorted(tested):
+        results.append(run("cargo", "test", "--package", name, "--tests", "--locked", "--quiet", "--no-fail-fast"))
     if SIMULATED in above:
         simulate = ("cargo", "test", "--package", SIMULATED, "--test", "simulation", "--locked", "--quiet")
         results.append(run(*simulate, "seed", IMORI_SIM_SEEDS=SEEDS))
