@@ -56,7 +56,7 @@ pub(crate) fn routes(state: Arc<AdminState>, automation: Option<Router>) -> Rout
         .fallback(async || Answer::not_found())
         .method_not_allowed_fallback(async || Answer::not_allowed())
         .layer(from_fn_with_state((Arc::clone(&state), Arc::new(logins)), log_in))
-        .merge(router(console::endpoints()))
+        .merge(router(&console::endpoints()))
         .layer(from_fn_with_state(Guarded::new(&state.broker, ADMIN_BODY_BYTES_MAX), guard))
         .layer(from_fn(word_refusals))
         .layer(from_fn(challenge_no_page))

@@ -117,7 +117,7 @@ impl<S: Clone + Send + Sync + 'static> Endpoint<S> {
 }
 
 /// The router of a table whose endpoints check access by themselves.
-pub(crate) fn router<S: Clone + Send + Sync + 'static>(table: Vec<Endpoint<S>>) -> Router<S> {
+pub(crate) fn router<S: Clone + Send + Sync + 'static>(table: &[Endpoint<S>]) -> Router<S> {
     table.iter().fold(Router::new(), |router, endpoint| router.route(endpoint.path, endpoint.answers()))
 }
 

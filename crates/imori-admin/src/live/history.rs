@@ -51,9 +51,9 @@ pub struct History {
     of_minute: Vec<Sample>,
 }
 
-impl History {
+impl Default for History {
     /// Nothing yet.
-    pub fn new() -> History {
+    fn default() -> History {
         let ring = |step_ms, max| Ring { step_ms, max, samples: VecDeque::new(), until: 0 };
         History {
             seconds: ring(SECOND_MS, HISTORY_SECONDS_MAX),
@@ -61,7 +61,9 @@ impl History {
             of_minute: Vec::new(),
         }
     }
+}
 
+impl History {
     /// Adds the sample of the second that ends at `now`, in milliseconds since the UNIX epoch. Seconds in which the
     /// broker did not run are filled with samples without numbers.
     pub fn add(&mut self, now: u64, sample: Sample) {

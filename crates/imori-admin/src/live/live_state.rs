@@ -118,7 +118,7 @@ impl Live {
         Arc::new(Live {
             queues: Mutex::default(),
             connections: Mutex::default(),
-            history: Mutex::new(History::new()),
+            history: Mutex::default(),
             latest: watch::Sender::default(),
             readers: AtomicUsize::new(0),
             followers: Default::default(),

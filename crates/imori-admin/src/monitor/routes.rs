@@ -32,7 +32,7 @@ const GET: Method = Method::GET;
 
 /// The monitor's routes. Methods other than GET and HEAD are refused.
 pub(crate) fn routes(state: Arc<MonitorState>) -> Router {
-    router(endpoints())
+    router(&endpoints())
         .layer(from_fn_with_state(state.broker.clone(), note_names))
         .layer(from_fn_with_state(Guarded::new(&state.broker, 0), guard))
         .with_state(state)

@@ -180,7 +180,7 @@ fn shown(history: &History, window: Window) -> (u64, Vec<Option<f64>>) {
 
 #[test]
 fn each_window_is_bounded_and_ends_now() {
-    let mut history = History::new();
+    let mut history = History::default();
     assert_eq!(shown(&history, Window::TenMinutes), (0, vec![]));
     let seconds = (HISTORY_MINUTES_MAX + 2) * 60;
     for second in 0..seconds as u64 {
@@ -196,7 +196,7 @@ fn each_window_is_bounded_and_ends_now() {
 
 #[test]
 fn seconds_without_a_sample_have_no_numbers() {
-    let mut history = History::new();
+    let mut history = History::default();
     for (at, value) in [(0, 1.0), (1_004, 2.0), (2_490, 3.0), (6_000, 4.0)] {
         history.add(START + at, settled(value));
     }
@@ -211,7 +211,7 @@ fn seconds_without_a_sample_have_no_numbers() {
 
 #[test]
 fn a_stall_counts_in_the_seconds_in_which_it_was() {
-    let mut history = History::new();
+    let mut history = History::default();
     (1..=5).for_each(|second| history.add(START + second * 1_000, Sample::default()));
     history.note_stall(START + 1_700, START + 3_500);
     let stalled = |history: &History| history.window(Window::TenMinutes).samples["stalled_ms"].clone();

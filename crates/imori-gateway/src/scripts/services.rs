@@ -9,8 +9,8 @@ use imori_server::{InternalClient, InternalError};
 
 use super::shared::SharedState;
 use crate::{
-    context::RequestContext,
     outgoing::{Answer, FetchError, Fetcher},
+    request_context::RequestContext,
     timer::Timer,
 };
 
