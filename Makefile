@@ -103,16 +103,17 @@ build: console ## Everything that is tested, once: tests, programs, the simulato
 
 unit: unit-rust unit-console ## Unit tests, conversations, the command line, the console's logic and size.
 
-# All but the simulator, whose seeds are a stage of their own.
+# All but the simulator's seeds, which are a stage of their own. The features of what is built are those of the whole
+# workspace, so nothing may be left out by package.
 unit-rust: build
-	$(CARGO) test --workspace --exclude imori-sim --tests --locked --quiet --no-fail-fast
+	$(CARGO) test --workspace --tests --locked --quiet --no-fail-fast -- --skip seeds::
 
 unit-console: console
 	NODE_OPTIONS=--test-reporter=dot npm --prefix console run --silent test
 	npm --prefix console run --silent size
 
 sim: build ## The simulator: SEEDS seeds and every planted bug.
-	IMORI_SIM_SEEDS=$(SEEDS) $(CARGO) test --workspace --locked --quiet --test simulation -- --nocapture
+	IMORI_SIM_SEEDS=$(SEEDS) $(CARGO) test --workspace --locked --quiet --test simulation -- seeds:: --nocapture
 
 fuzz: ## Every fuzz target for FUZZ_SECONDS seconds each, and the fault that is planted in each.
 	ci/fuzz.sh $(FUZZ_SECONDS)
