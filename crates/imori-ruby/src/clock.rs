@@ -24,13 +24,15 @@ pub struct SliceClock {
     reading: Cell<(Instant, Duration)>,
 }
 
-impl SliceClock {
+impl Default for SliceClock {
     /// A clock of this thread.
-    pub fn new() -> Self {
+    fn default() -> Self {
         let now = Instant::now();
         Self { started: Cell::new(now), reading: Cell::new((now, thread_cpu())) }
     }
+}
 
+impl SliceClock {
     /// Begins a slice; returns the time of its beginning.
     pub fn start(&self) -> Instant {
         let now = Instant::now();

@@ -53,7 +53,7 @@ impl Host {
             context: RefCell::new(None),
             operation: RefCell::new(None),
             budget: Cell::new(None),
-            clock: SliceClock::new(),
+            clock: SliceClock::default(),
             watch: Watch::new(),
         }
     }

@@ -1,6 +1,7 @@
 //! Sessions of the web console, and the cookies that stand for them.
 
 use std::ops::Range;
+use std::slice;
 use std::time::{Duration, Instant};
 
 use axum::http::header::COOKIE;
@@ -88,7 +89,7 @@ fn the_least_recently_used_session_gives_way() {
     assert_eq!(before, SESSIONS_MAX - USER_SESSIONS_MAX);
     assert_eq!(before, others(), "a user's sessions displace that user's own");
     assert!(is_alive(&sessions, key(7000), at(SESSIONS_MAX + 2)));
-    assert_eq!(alive(&[6000..7001]), USER_SESSIONS_MAX);
+    assert_eq!(alive(slice::from_ref(&(6000..7001))), USER_SESSIONS_MAX);
 }
 
 #[test]

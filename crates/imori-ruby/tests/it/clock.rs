@@ -13,7 +13,7 @@ fn spin(time: Duration) {
 
 #[test]
 fn slice_counts_what_it_has_used_and_not_what_it_has_waited() {
-    let clock = SliceClock::new();
+    let clock = SliceClock::default();
     for (spun_ms, slept_ms) in [(0, 0), (3, 0), (0, 20), (3, 20)] {
         spin(2 * READING_AGE_MAX);
         clock.start();
