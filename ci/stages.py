@@ -45,7 +45,7 @@ PREPARATION = Phase("preparation", 2, (Stage("build", 500), Stage("setup", 300))
 # The longest first, so that no lane is left with a long stage at the end.
 SHARED = Phase(
     "shared",
-    3,
+    2,
     (
         Stage("check", 300),
         Stage("interop", 420),
