@@ -11,8 +11,10 @@ differ.
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Iterator
@@ -85,6 +87,7 @@ class Run:
     def __init__(self) -> None:
         self.results: list[Result] = []
         self.phases: list[str] = []
+        self._folders: dict[str, str] = {}
         self._lock = threading.Lock()
 
     def has_failed(self) -> bool:
@@ -104,6 +107,18 @@ class Run:
         share = 100 * (idle_end - idle) / max(total_end - total, 1)
         self.phases.append(f"{phase.name:<14} {time.monotonic() - begin:.0f} s, processors idle for {share:.0f} %")
 
+    def _folder(self, stage: Stage) -> str:
+        """Creates the folder in which pytest has the folders of a stage's tests.
+
+        It is not shared: pytest gives the number of a run that is about to end to one that begins, whose folder is
+        then no longer locked. Its path is short, because paths of sockets are limited.
+        """
+        with self._lock:
+            self._folders.setdefault(stage.target, f"{tempfile.gettempdir()}/imori-{len(self._folders)}")
+            folder = Path(self._folders[stage.target])
+        folder.mkdir(exist_ok=True)
+        return str(folder)
+
     def _lane(self, stages: Iterator[Stage]) -> None:
         while True:
             with self._lock:
@@ -118,6 +133,7 @@ class Run:
         ended = subprocess.run(
             ["make", "--no-print-directory", "--keep-going", stage.target],
             cwd=ROOT,
+            env={**os.environ, "PYTEST_DEBUG_TEMPROOT": self._folder(stage)},
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
