@@ -1,5 +1,7 @@
 //! The store's limits, each with its unit and reason.
 
+use std::time::Duration;
+
 /// Alignment in bytes of the file header and batches, so that no write touches an acknowledged
 /// neighbour.
 pub const BLOCK_BYTES: usize = 4096;
@@ -36,6 +38,11 @@ pub const SHORT_FILES_MAX: usize = 2;
 /// Bytes of a file for settles on a full disk: enough for hundreds, or for a dozen if each is
 /// synced alone. A longer file would take the space of records that free some.
 pub const SMALL_FILE_BYTES: usize = 64 << 10;
+
+/// Time for which records are gathered for one batch while space is short. A batch takes whole
+/// blocks, so settles that are committed one by one take a hundred times their size, which is more
+/// than they free. Their confirms are later by as much.
+pub const GATHER_TIME: Duration = Duration::from_millis(2);
 
 /// Bytes of a full disk reserved for the checkpoint and the records before it, because it frees
 /// files.

@@ -1,9 +1,10 @@
 //! The threads of a journal: one commits records, one keeps files ready.
 //!
 //! The committer takes everything queued, writes it in one call, syncs once and releases it. There
-//! is no timer: records that arrive meanwhile form the next batch. After a failed write or sync
-//! nothing is ever released again and the file is not synced again; the listener ends the process.
-//! A disk without space for a new file is not a failure: the committer waits for space.
+//! is no timer while there is space: records that arrive meanwhile form the next batch. While space is
+//! short, records are gathered for [`GATHER_TIME`] first. After a failed write or sync nothing is
+//! ever released again and the file is not synced again; the listener ends the process. A disk
+//! without space for a new file is not a failure: the committer waits for space.
 
 use std::cell::{Cell, RefCell};
 use std::io;
@@ -20,7 +21,7 @@ use super::open::Opened;
 use super::pool::Pool;
 use super::space::{Space, Watermark};
 use crate::disk::{Disk, DiskFile};
-use crate::limits::{BLOCK_BYTES, MOVE_FILES_MIN, SHORT_FILES_MAX};
+use crate::limits::{BLOCK_BYTES, GATHER_TIME, MOVE_FILES_MIN, SHORT_FILES_MAX};
 use crate::lsn::{Lsn, LsnRange};
 use crate::planted::Fault;
 use crate::records::RecordType;
@@ -316,10 +317,7 @@ impl<D: Disk> Shared<D> {
 
     fn next_batch(&self, journal: &mut Journal<D::File>) -> Option<Batch<D::File>> {
         if !journal.has_staged() {
-            self.wait(|state| {
-                journal.stage(&mut state.intake);
-                journal.has_staged() || state.is_ending
-            })?;
+            self.stage(journal)?;
         }
         if journal.needs_file() {
             self.wait(|state| {
@@ -336,6 +334,23 @@ impl<D: Disk> Shared<D> {
             self.room.notify_one();
         }
         journal.take_batch()
+    }
+
+    /// Waits for records, or for the end, and stages what is queued.
+    fn stage(&self, journal: &mut Journal<D::File>) -> Option<()> {
+        let mut must_gather = false;
+        self.wait(|state| {
+            must_gather = state.pool.is_short_of_space() && !state.is_ending;
+            if !must_gather {
+                journal.stage(&mut state.intake);
+            }
+            journal.has_staged() || state.is_ending || must_gather && state.intake.has_records()
+        })?;
+        if must_gather {
+            std::thread::sleep(GATHER_TIME);
+            journal.stage(&mut self.lock().intake);
+        }
+        Some(())
     }
 
     /// Waits until `is_so` holds; `None` if the journal is poisoned.

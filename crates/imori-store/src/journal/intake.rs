@@ -137,6 +137,11 @@ impl Intake {
         self.next
     }
 
+    /// Whether records wait.
+    pub(crate) fn has_records(&self) -> bool {
+        !self.entries.is_empty()
+    }
+
     /// Refuses all records from now on, and drops the waiting ones.
     pub fn poison(&mut self) {
         self.is_poisoned = true;

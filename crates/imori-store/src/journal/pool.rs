@@ -166,6 +166,11 @@ impl<F: DiskFile> Pool<F> {
         self.is_short_of_space = is_short_of_space;
     }
 
+    /// Whether space is short.
+    pub(crate) fn is_short_of_space(&self) -> bool {
+        self.is_short_of_space
+    }
+
     /// The next step: free files are renewed, or removed if there are enough; if too few are ready,
     /// one is created.
     pub fn next_job(&mut self) -> Option<Job<F>> {
