@@ -21,7 +21,7 @@ WORDS_PAGE = Path("docs/internals/words.md")
 
 SENTENCE_WORDS_MAX = 25
 
-PUBLIC_TYPE = re.compile(r"^pub (?:struct|enum|trait|type) (\w+)", re.MULTILINE)
+PUBLIC_TYPE = re.compile(r"^\s*pub(?:\([a-z]+\))? (?:struct|enum|trait|type) (\w+)", re.MULTILINE)
 PART = re.compile(r"[A-Z][a-z0-9]*")
 RETIRED_ROW = re.compile(r"- `(\w+)`( alone)? → (.+)")
 

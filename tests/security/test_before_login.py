@@ -85,7 +85,7 @@ def test_who_logs_in_in_time_stays(start_imori: StartImori, connect_raw: Connect
         return raw
 
     raw = in_time(logged_in, 1)
-    # Whoever does not log in, and comes later, is cut.
+    # A client that does not log in, and connects later, is disconnected.
     connect_raw(imori).read_until_closed()
     assert raw.fence() == []
 

@@ -31,7 +31,7 @@ pub(crate) const PATH: &AsciiSet = &CONTROLS
 
 /// Where the requests of a connection come from.
 #[derive(Debug)]
-pub(crate) struct Place {
+pub(crate) struct ConnectionOrigin {
     pub(crate) origin: RequestOrigin,
     /// The socket's own end.
     pub(crate) local: SocketAddr,
@@ -43,7 +43,7 @@ pub(crate) struct Place {
     pub(crate) requests: Cell<u64>,
 }
 
-impl Place {
+impl ConnectionOrigin {
     /// The context of a request on this connection.
     pub(crate) fn context(&self, parts: Parts, target: Target, is_sub_request: bool) -> RequestContext {
         if !is_sub_request {
@@ -78,7 +78,7 @@ impl Place {
 /// A request and the route that answers it.
 #[derive(Debug)]
 pub(crate) struct Facts {
-    pub(crate) place: Rc<Place>,
+    pub(crate) place: Rc<ConnectionOrigin>,
     pub(crate) context: Rc<RequestContext>,
     pub(crate) route: Arc<Route>,
 }
@@ -86,7 +86,7 @@ pub(crate) struct Facts {
 impl Facts {
     /// The facts of a request whose route has been found, with the variables that the route sets.
     pub(crate) fn new(
-        place: &Rc<Place>,
+        place: &Rc<ConnectionOrigin>,
         context: &Rc<RequestContext>,
         route: Arc<Route>,
         parameters: Vec<(String, String)>,

@@ -125,7 +125,7 @@ fn reason(error: &regex::Error) -> String {
 }
 
 /// What a location becomes a route with.
-pub(super) struct Place<'a, 'p> {
+pub(super) struct LocationContext<'a, 'p> {
     /// The `location`, or the `server` for requests that no location takes.
     pub(super) directive: &'a Directive,
     /// What a comment calls it.
@@ -139,7 +139,7 @@ pub(super) struct Place<'a, 'p> {
     pub(super) ports: &'p [u16],
 }
 
-impl Place<'_, '_> {
+impl LocationContext<'_, '_> {
     /// The route of this location; `None` if nothing answers its requests, which is a problem then.
     pub(super) fn route(self, upstreams: &Upstreams, problems: &mut Problems) -> Option<Route> {
         let mut notes = self.own.notes.clone();

@@ -3,7 +3,7 @@
 use super::draft::{Action, Matcher, Route, Script};
 use super::level::{Level, Own, Reader, Values};
 use super::listen::Listen;
-use super::location::{Path, Pattern, Place};
+use super::location::{LocationContext, Path, Pattern};
 use super::mruby::{Context, Phase};
 use super::problem::{Note, Problems};
 use super::proxy::Upstreams;
@@ -114,9 +114,9 @@ impl<'a, 's> Routing<'a, 's, '_> {
     }
 
     /// The requests that no location takes, which the server itself answers.
-    fn rest(&self, title: String, own: Own<'a>) -> Place<'a, 's> {
+    fn rest(&self, title: String, own: Own<'a>) -> LocationContext<'a, 's> {
         let server = self.server;
-        Place {
+        LocationContext {
             directive: server.directive,
             title,
             path: Path::Prefix { text: String::from("/"), is_before_regex: false },
@@ -174,7 +174,7 @@ impl<'a, 's> Routing<'a, 's, '_> {
         let (level, values, own) = reader.read(directive.block().iter());
         let inner = self.paths(&own.locations);
         let is_internal = own.is_internal;
-        let place = Place {
+        let place = LocationContext {
             directive,
             title: directive.summary(),
             path: path.clone(),

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use super::scope::Scope;
 use super::yaql_functions::{function, item_of, method, variable};
 use super::yaql_parser::{Argument, Node, parse};
-use super::yaql_values::{Fault, Found, compare, contains, entry, equal, sum};
+use super::yaql_values::{Fault, ValueResult, compare, contains, entry, equal, sum};
 use crate::python::repr_text;
 use crate::value::{Map, Value};
 
@@ -28,7 +28,7 @@ struct Evaluation<'a> {
 
 impl<'a> Evaluation<'a> {
     /// The value of a node.
-    fn value(&mut self, node: &Node) -> Found<'a> {
+    fn value(&mut self, node: &Node) -> ValueResult<'a> {
         match node {
             Node::Constant(value) => Ok(Cow::Owned(value.clone())),
             Node::Word(word) => Ok(Cow::Owned(Value::String(word.clone()))),
@@ -88,7 +88,7 @@ impl<'a> Evaluation<'a> {
         values.collect()
     }
 
-    fn call(&mut self, name: &str, arguments: &[Argument]) -> Found<'a> {
+    fn call(&mut self, name: &str, arguments: &[Argument]) -> ValueResult<'a> {
         match name {
             "switch" => return self.switch(arguments),
             "coalesce" => return self.coalesce(arguments),
@@ -103,7 +103,7 @@ impl<'a> Evaluation<'a> {
         }
     }
 
-    fn switch(&mut self, arguments: &[Argument]) -> Found<'a> {
+    fn switch(&mut self, arguments: &[Argument]) -> ValueResult<'a> {
         let rules = arguments.iter().map(|argument| match argument {
             Argument::Rule(condition, value) => Some((condition, value)),
             Argument::Value(_) => None,
@@ -117,7 +117,7 @@ impl<'a> Evaluation<'a> {
         Ok(Cow::Owned(Value::Null))
     }
 
-    fn coalesce(&mut self, arguments: &[Argument]) -> Found<'a> {
+    fn coalesce(&mut self, arguments: &[Argument]) -> ValueResult<'a> {
         for argument in arguments {
             let Argument::Value(node) = argument else { return Err(Fault::Unsure) };
             let value = self.value(node)?;
@@ -128,7 +128,7 @@ impl<'a> Evaluation<'a> {
         Ok(Cow::Owned(Value::Null))
     }
 
-    fn dot(&mut self, left: &Node, right: &Node) -> Found<'a> {
+    fn dot(&mut self, left: &Node, right: &Node) -> ValueResult<'a> {
         // The whole context would be copied for one of its variables.
         if let (Node::Call(name, arguments), Node::Word(key)) = (left, right)
             && name == "ctx"
@@ -166,7 +166,7 @@ impl<'a> Evaluation<'a> {
 }
 
 /// The item of a list by position, or the value of a key.
-fn item<'a>(value: Cow<'a, Value>, index: &Value) -> Found<'a> {
+fn item<'a>(value: Cow<'a, Value>, index: &Value) -> ValueResult<'a> {
     match (value.as_ref(), index) {
         (Value::Map(_), Value::String(key)) if repr_text(key).trim_matches('\'') == key => {
             let key = key.clone();

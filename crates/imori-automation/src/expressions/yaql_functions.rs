@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use super::scope::Scope;
-use super::yaql_values::{Fault, Found, contains, entry};
+use super::yaql_values::{Fault, ValueResult, contains, entry};
 use crate::limits::VALUE_DEPTH_MAX;
 use crate::python::{float_of_text, int_of_text, text_of};
 use crate::value::Value;
@@ -12,7 +12,7 @@ use crate::value::Value;
 ///
 /// # Errors
 /// It fails, or it is left to yaql.
-pub(super) fn function<'a>(scope: &'a Scope, name: &str, values: &[Value]) -> Found<'a> {
+pub(super) fn function<'a>(scope: &'a Scope, name: &str, values: &[Value]) -> ValueResult<'a> {
     let task = || {
         let message = "ExpressionEvaluationException: The current task is not set in the context.";
         scope.task.as_ref().ok_or_else(|| Fault::Failed(message.to_owned()))
@@ -70,7 +70,7 @@ pub(super) fn method(receiver: &Value, name: &str, values: &[Value]) -> Option<V
 ///
 /// # Errors
 /// The variable is undefined, or the call is left to yaql.
-pub(super) fn variable<'a>(scope: &'a Scope, values: &[Value]) -> Found<'a> {
+pub(super) fn variable<'a>(scope: &'a Scope, values: &[Value]) -> ValueResult<'a> {
     match values {
         [] => Ok(Cow::Owned(Value::Map(scope.public_variables()))),
         [Value::String(name)] if !name.is_empty() && !name.starts_with("__") => {
@@ -85,7 +85,7 @@ pub(super) fn variable<'a>(scope: &'a Scope, values: &[Value]) -> Found<'a> {
 ///
 /// # Errors
 /// The item has no such name, or the call is left to yaql.
-pub(super) fn item_of<'a>(scope: &'a Scope, values: &[Value]) -> Found<'a> {
+pub(super) fn item_of<'a>(scope: &'a Scope, values: &[Value]) -> ValueResult<'a> {
     let item = scope.item.as_ref();
     match values {
         [] => Ok(item.map_or(Cow::Owned(Value::Null), Cow::Borrowed)),

@@ -18,7 +18,7 @@ pub enum Fault {
 }
 
 /// A value, or why there is none.
-pub(super) type Found<'a> = Result<Cow<'a, Value>, Fault>;
+pub(super) type ValueResult<'a> = Result<Cow<'a, Value>, Fault>;
 
 /// Whether a list has a value, or a text another one.
 pub(super) fn contains(collection: &Value, value: &Value) -> Option<bool> {
@@ -36,7 +36,7 @@ pub(super) fn contains(collection: &Value, value: &Value) -> Option<bool> {
 }
 
 /// The value of a key.
-pub(super) fn entry<'a>(map: Cow<'a, Value>, key: &str) -> Found<'a> {
+pub(super) fn entry<'a>(map: Cow<'a, Value>, key: &str) -> ValueResult<'a> {
     let found = match map {
         Cow::Borrowed(map) => map.get(key).map(Cow::Borrowed),
         Cow::Owned(map) => map.get(key).cloned().map(Cow::Owned),

@@ -1,7 +1,7 @@
 //! The events of an execution.
 
 use super::contexts::{Context, merged};
-use super::execution::{Asked, Execution, Origin};
+use super::execution::{Execution, NeedsAnswers, Origin};
 use super::scheduling::call_id;
 use super::state::{Staged, State};
 use super::statuses::{TaskStatus, is_final};
@@ -45,13 +45,13 @@ pub(super) fn advance(
     }
     let done = execution.event(event, has_started).and_then(|()| execution.finish());
     match done {
-        Err(Asked) => Advanced::Questions(execution.evaluator.questions),
+        Err(NeedsAnswers) => Advanced::Questions(execution.evaluator.questions),
         Ok(result) => Advanced::State(Box::new(execution.state), execution.commands, result),
     }
 }
 
 impl Execution<'_> {
-    fn event(&mut self, event: &WorkflowEvent, has_started: bool) -> Result<(), Asked> {
+    fn event(&mut self, event: &WorkflowEvent, has_started: bool) -> Result<(), NeedsAnswers> {
         match event {
             WorkflowEvent::Started { parameters, context } if !has_started => {
                 self.prepare(parameters, context)?;
@@ -74,7 +74,7 @@ impl Execution<'_> {
     }
 
     /// Sets the variables of an execution that starts, and stages its first tasks.
-    pub(super) fn prepare(&mut self, parameters: &Map, context: &Map) -> Result<(), Asked> {
+    pub(super) fn prepare(&mut self, parameters: &Map, context: &Map) -> Result<(), NeedsAnswers> {
         let definition = self.definition;
         let mut scope = Scope::new(context.clone());
         let mut is_failed = false;
@@ -113,7 +113,7 @@ impl Execution<'_> {
         Ok(())
     }
 
-    fn changed(&mut self, call: &str, event: TaskStatus, result: &Value) -> Result<(), Asked> {
+    fn changed(&mut self, call: &str, event: TaskStatus, result: &Value) -> Result<(), NeedsAnswers> {
         let Some((run, item, old)) = self.open_call(call) else { return Ok(()) };
         // A call that waits has not run on, and one that runs has nothing new.
         if event == old {
@@ -214,7 +214,7 @@ impl Execution<'_> {
         };
     }
 
-    fn resume(&mut self) -> Result<(), Asked> {
+    fn resume(&mut self) -> Result<(), NeedsAnswers> {
         if !matches!(self.state.status, WorkflowStatus::Pausing | WorkflowStatus::Paused) {
             return Ok(());
         }
@@ -254,7 +254,7 @@ impl Execution<'_> {
     }
 
     /// The result, if the workflow has ended.
-    pub(super) fn finish(&mut self) -> Result<Option<Value>, Asked> {
+    pub(super) fn finish(&mut self) -> Result<Option<Value>, NeedsAnswers> {
         if self.state_bytes() > WORKFLOW_STATE_BYTES_MAX {
             let message = format!(
                 "WorkflowLimitError: the variables and results of the workflow take more than {WORKFLOW_STATE_BYTES_MAX} bytes; keep large data elsewhere"
@@ -278,7 +278,7 @@ impl Execution<'_> {
         Ok(Some(Value::Map(result)))
     }
 
-    fn render_output(&mut self) -> Result<(), Asked> {
+    fn render_output(&mut self) -> Result<(), NeedsAnswers> {
         let definition = self.definition;
         let ends = self.state.runs.iter().filter(|run| run.is_terminal).map(|run| run.context);
         let ends: Vec<usize> = ends.collect();

@@ -13,7 +13,7 @@ use crate::workflows::{Command, WorkflowStatus};
 
 /// The caller has to answer questions before the event can be worked on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Asked;
+pub(super) struct NeedsAnswers;
 
 /// An execution and one event.
 pub(super) struct Execution<'a> {
@@ -48,11 +48,11 @@ impl Execution<'_> {
         value: &Value,
         scope: &Scope,
         place: &str,
-    ) -> Result<Result<Value, String>, Asked> {
+    ) -> Result<Result<Value, String>, NeedsAnswers> {
         match self.evaluator.value(value, scope, place) {
             Ok(value) => Ok(Ok(value)),
             Err(EvaluationError::Failed(message)) => Ok(Err(message)),
-            Err(EvaluationError::Asked) => Err(Asked),
+            Err(EvaluationError::Asked) => Err(NeedsAnswers),
         }
     }
 

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::execution::{Asked, Execution};
+use super::execution::{Execution, NeedsAnswers};
 use super::state::{Item, Staged};
 use super::statuses::{TaskStatus, is_final};
 use crate::value::Value;
@@ -46,7 +46,7 @@ impl Execution<'_> {
     }
 
     /// Runs tasks again; without tasks, those that failed at the end of a branch.
-    pub(super) fn rerun(&mut self, selected: &[TaskSelection]) -> Result<(), Asked> {
+    pub(super) fn rerun(&mut self, selected: &[TaskSelection]) -> Result<(), NeedsAnswers> {
         let mut candidates = self.candidates(selected);
         candidates.sort_by_key(|at| self.state.runs.get(*at).map(|run| (run.task.clone(), run.route)));
         for at in candidates {
@@ -102,7 +102,7 @@ impl Execution<'_> {
         branch
     }
 
-    fn run_anew(&mut self, at: usize, resets_items: bool) -> Result<(), Asked> {
+    fn run_anew(&mut self, at: usize, resets_items: bool) -> Result<(), NeedsAnswers> {
         for run in self.branch(at) {
             if let Some(run) = self.state.runs.get_mut(run) {
                 run.is_terminal = false;

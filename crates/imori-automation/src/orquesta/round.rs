@@ -1,6 +1,6 @@
 //! An execution led in rounds, as rehearsals do: all ready tasks begin, and each of them ends before the next ones begin.
 
-use super::execution::{Asked, Execution};
+use super::execution::{Execution, NeedsAnswers};
 use super::state::{Item, State};
 use super::statuses::{TaskStatus, is_final, workflow_name};
 use super::workflow::Workflow;
@@ -156,7 +156,7 @@ impl<'a> Round<'a> {
     /// Changes the execution by a step. One that needs an answer ends it: there is no state to go on from.
     fn step<T>(
         &mut self,
-        step: impl FnOnce(&mut Execution<'_>) -> Result<T, Asked>,
+        step: impl FnOnce(&mut Execution<'_>) -> Result<T, NeedsAnswers>,
     ) -> Result<T, Unevaluated> {
         let mut execution = Execution {
             definition: &self.workflow.definition,
@@ -171,7 +171,7 @@ impl<'a> Round<'a> {
                 self.state = execution.state;
                 Ok(value)
             }
-            Err(Asked) => {
+            Err(NeedsAnswers) => {
                 let question = execution.evaluator.questions.into_iter().next();
                 Err(Unevaluated(question.map(|question| question.expression).unwrap_or_default()))
             }

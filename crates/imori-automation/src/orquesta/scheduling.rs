@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::execution::{Asked, Execution, Origin};
+use super::execution::{Execution, NeedsAnswers, Origin};
 use super::state::{Item, Staged};
 use super::statuses::TaskStatus;
 use crate::definitions::{Items, Task};
@@ -42,7 +42,7 @@ pub(super) fn call_id(task: &str, run: usize, tally: i64, item: Option<usize>) -
 
 impl Execution<'_> {
     /// Starts all tasks that are ready, and those that follow tasks without a call.
-    pub(super) fn schedule(&mut self) -> Result<(), Asked> {
+    pub(super) fn schedule(&mut self) -> Result<(), NeedsAnswers> {
         loop {
             let planned = self.plan_all()?;
             if planned.is_empty() {
@@ -73,7 +73,7 @@ impl Execution<'_> {
     }
 
     /// Begins the tasks that are ready, and none that follows them: the position of each run, and of the newest one then.
-    pub(super) fn begin_ready(&mut self) -> Result<Vec<(usize, usize)>, Asked> {
+    pub(super) fn begin_ready(&mut self) -> Result<Vec<(usize, usize)>, NeedsAnswers> {
         let mut begun = Vec::new();
         for planned in self.plan_all()? {
             let run = self.begin(planned)?;
@@ -84,7 +84,7 @@ impl Execution<'_> {
     }
 
     /// The tasks that start now, by name and route. An error in one of them fails the workflow, and none starts.
-    fn plan_all(&mut self) -> Result<Vec<Planned>, Asked> {
+    fn plan_all(&mut self) -> Result<Vec<Planned>, NeedsAnswers> {
         let is_running = self.state.status == WorkflowStatus::Running;
         let is_failed = self.state.status == WorkflowStatus::Failed;
         let ready = self.state.staged.iter().filter(|staged| staged.is_runnable());
@@ -95,7 +95,7 @@ impl Execution<'_> {
         let mut has_failed = false;
         for staged in ready {
             match self.plan(&staged) {
-                Err(Asked) => is_asked = true,
+                Err(NeedsAnswers) => is_asked = true,
                 Ok(Ok(plan)) => planned.extend(plan),
                 Ok(Err(message)) => {
                     has_failed = true;
@@ -104,7 +104,7 @@ impl Execution<'_> {
             }
         }
         if is_asked {
-            return Err(Asked);
+            return Err(NeedsAnswers);
         }
         if has_failed {
             self.fail();
@@ -117,7 +117,7 @@ impl Execution<'_> {
         Ok(planned)
     }
 
-    fn plan(&mut self, staged: &Staged) -> Result<Plan, Asked> {
+    fn plan(&mut self, staged: &Staged) -> Result<Plan, NeedsAnswers> {
         let definition = self.definition;
         let no_task = Task::default();
         let task = definition.tasks.get(&staged.task).unwrap_or(&no_task);
@@ -149,7 +149,12 @@ impl Execution<'_> {
         Ok(Ok(Some(Planned { task, route, delay, delayed_items: concurrency, calls, items })))
     }
 
-    fn delay(&mut self, task: &Task, scope: &Scope, place: &str) -> Result<Result<i64, String>, Asked> {
+    fn delay(
+        &mut self,
+        task: &Task,
+        scope: &Scope,
+        place: &str,
+    ) -> Result<Result<i64, String>, NeedsAnswers> {
         let Some(delay) = &task.delay else { return Ok(Ok(0)) };
         Ok(match self.evaluate(delay, scope, &format!("{place} delay"))? {
             Ok(Value::Int(delay)) if (0..=WORKFLOW_DELAY_SECONDS_MAX).contains(&delay) => Ok(delay),
@@ -168,7 +173,7 @@ impl Execution<'_> {
         scope: &Scope,
         place: &str,
         item: Option<usize>,
-    ) -> Result<Result<Option<PlannedCall>, String>, Asked> {
+    ) -> Result<Result<Option<PlannedCall>, String>, NeedsAnswers> {
         let Some(action) = &task.action else { return Ok(Ok(None)) };
         let action = self.evaluate(&Value::from(action.as_str()), scope, &format!("{place} action"));
         let input = self.evaluate(&task.input, scope, &format!("{place} input"));
@@ -195,7 +200,7 @@ impl Execution<'_> {
         items: &Items,
         scope: &Scope,
         place: &str,
-    ) -> Result<Result<(Vec<PlannedCall>, Option<usize>, Option<usize>), String>, Asked> {
+    ) -> Result<Result<(Vec<PlannedCall>, Option<usize>, Option<usize>), String>, NeedsAnswers> {
         let known = staged.items.as_deref().unwrap_or_default();
         // A list whose items all run or have ended is not evaluated again.
         if !known.is_empty() && known.iter().all(|item| item.status.is_some()) {
@@ -232,19 +237,19 @@ impl Execution<'_> {
             let item = named(&items.names, list.get(at).cloned().unwrap_or_default());
             let scope = scope.of_item(item);
             match self.call(task, &scope, &format!("{place} item {at}"), Some(at)) {
-                Err(Asked) => is_asked = true,
+                Err(NeedsAnswers) => is_asked = true,
                 Ok(Ok(call)) => calls.extend(call),
                 Ok(Err(message)) => return Ok(Err(message)),
             }
         }
         if is_asked {
-            return Err(Asked);
+            return Err(NeedsAnswers);
         }
         Ok(Ok((calls, Some(list.len()), concurrency)))
     }
 
     /// Begins a run, or goes on with it, and asks for its calls.
-    fn begin(&mut self, planned: Planned) -> Result<Option<usize>, Asked> {
+    fn begin(&mut self, planned: Planned) -> Result<Option<usize>, NeedsAnswers> {
         let Planned { task, route, delay, delayed_items, calls, items } = planned;
         if let (Some(len), Some(staged)) = (items, self.state.staged_mut(&task, route)) {
             let known = staged.items.get_or_insert_default();

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::contexts::Context;
-use super::execution::{Asked, Execution, Inbound, Origin};
+use super::execution::{Execution, Inbound, NeedsAnswers, Origin};
 use super::state::{Item, RetryState, Run, Staged};
 use super::statuses::{Siblings, TaskStatus, after_call, after_item};
 use crate::definitions::{COMMANDS, Edge, Retry};
@@ -20,7 +20,7 @@ impl Execution<'_> {
         event: TaskStatus,
         item: Option<usize>,
         result: &Value,
-    ) -> Result<(), Asked> {
+    ) -> Result<(), NeedsAnswers> {
         let Some(Run { task, route, status: old, .. }) = self.state.runs.get(run).cloned() else {
             return Ok(());
         };
@@ -124,7 +124,7 @@ impl Execution<'_> {
     }
 
     /// Stages a run again if it is to be retried.
-    fn retries(&mut self, at: usize, scope: &Scope) -> Result<bool, Asked> {
+    fn retries(&mut self, at: usize, scope: &Scope) -> Result<bool, NeedsAnswers> {
         let Some(run) = self.state.runs.get(at).cloned() else { return Ok(false) };
         let is_active = matches!(
             self.state.status,
@@ -174,7 +174,7 @@ impl Execution<'_> {
     }
 
     /// Follows the transitions of a run that has ended.
-    fn follow(&mut self, at: usize, scope: &Scope) -> Result<(), Asked> {
+    fn follow(&mut self, at: usize, scope: &Scope) -> Result<(), NeedsAnswers> {
         let Some(Run { task, route, .. }) = self.state.runs.get(at).cloned() else { return Ok(()) };
         let graph = self.graph;
         let edges: Vec<&Edge> = graph.next(&task).collect();
@@ -250,7 +250,7 @@ impl Execution<'_> {
         at: usize,
         edges: &[&Edge],
         scope: &Scope,
-    ) -> Result<Vec<Result<bool, String>>, Asked> {
+    ) -> Result<Vec<Result<bool, String>>, NeedsAnswers> {
         let mut conditions = Vec::new();
         let mut is_asked = false;
         for edge in edges {
@@ -261,10 +261,10 @@ impl Execution<'_> {
             let place = format!("{}/{at} next[{}].when", edge.from, edge.position);
             match self.evaluate(&Value::String(when), scope, &place) {
                 Ok(result) => conditions.push(result.map(|value| value.is_truthy())),
-                Err(Asked) => is_asked = true,
+                Err(NeedsAnswers) => is_asked = true,
             }
         }
-        if is_asked { Err(Asked) } else { Ok(conditions) }
+        if is_asked { Err(NeedsAnswers) } else { Ok(conditions) }
     }
 
     /// The context after a transition, or the messages of errors.
@@ -273,7 +273,7 @@ impl Execution<'_> {
         at: usize,
         edge: &Edge,
         scope: &Scope,
-    ) -> Result<Result<usize, Vec<String>>, Asked> {
+    ) -> Result<Result<usize, Vec<String>>, NeedsAnswers> {
         let parent = self.state.runs.get(at).map_or(0, |run| run.context);
         let definition = self.definition;
         let next = definition.tasks.get(&edge.from).and_then(|task| task.next.get(edge.position));
@@ -351,7 +351,7 @@ impl Execution<'_> {
     }
 
     /// Carries out a command of the engine, which is a task that ends at once.
-    fn command(&mut self, command: &str, route: u32) -> Result<(), Asked> {
+    fn command(&mut self, command: &str, route: u32) -> Result<(), NeedsAnswers> {
         let Some(staged) = self.state.staged(command, route).cloned() else { return Ok(()) };
         let run = self.add_run(&staged)?;
         self.state.unstage(command, route);
@@ -360,7 +360,7 @@ impl Execution<'_> {
     }
 
     /// Adds a run of a staged task.
-    pub(super) fn add_run(&mut self, staged: &Staged) -> Result<usize, Asked> {
+    pub(super) fn add_run(&mut self, staged: &Staged) -> Result<usize, NeedsAnswers> {
         let at = self.state.runs.len();
         let graph = self.graph;
         let retry = match graph.retry(&staged.task) {
@@ -381,10 +381,10 @@ impl Execution<'_> {
         Ok(at)
     }
 
-    fn retry_state(&mut self, at: usize, staged: &Staged, retry: &Retry) -> Result<RetryState, Asked> {
+    fn retry_state(&mut self, at: usize, staged: &Staged, retry: &Retry) -> Result<RetryState, NeedsAnswers> {
         let mut scope = self.scope(staged.context, &staged.task, staged.route, None);
         scope.task = None;
-        let mut number = |name: &str, value: Option<&Value>| -> Result<i64, Asked> {
+        let mut number = |name: &str, value: Option<&Value>| -> Result<i64, NeedsAnswers> {
             let Some(value) = value else { return Ok(0) };
             let place = format!("{}/{at} retry.{name}", staged.task);
             let message = match self.evaluate(value, &scope, &place)? {

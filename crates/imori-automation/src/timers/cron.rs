@@ -7,7 +7,7 @@
 use jiff::civil::DateTime;
 
 use super::field::Field;
-use super::place::Place;
+use super::unit::FieldUnit;
 use super::zone::Zone;
 use crate::limits::CRON_STEPS_MAX;
 use crate::times::Timestamp;
@@ -30,16 +30,16 @@ struct Local {
 impl Cron {
     /// The names of the fields.
     pub(super) fn parameters() -> [&'static str; 8] {
-        Place::ALL.map(Place::name)
+        FieldUnit::ALL.map(FieldUnit::name)
     }
 
     /// Reads the fields. One that is absent is `*`, or its least value where only less significant ones follow.
     pub(super) fn read(parameters: &Map, zone: Zone) -> Result<Cron, String> {
-        let given = Place::ALL.map(|place| parameters.get(place.name()).filter(|value| !value.is_null()));
+        let given = FieldUnit::ALL.map(|place| parameters.get(place.name()).filter(|value| !value.is_null()));
         // Where no field is given, none is less significant than the last one.
         let last_given = given.iter().rposition(Option::is_some).unwrap_or(given.len());
         let mut fields = Vec::with_capacity(given.len());
-        for (index, (place, value)) in Place::ALL.into_iter().zip(given).enumerate() {
+        for (index, (place, value)) in FieldUnit::ALL.into_iter().zip(given).enumerate() {
             fields.push(match value {
                 None if index > last_given => Field::default_of(place),
                 None => Field::any(place),
@@ -82,9 +82,9 @@ impl Cron {
 
     /// Adds one to the field at `index`, or to one before it that is not at its end, and gives that one's index.
     fn carry(&self, at: Local, index: usize) -> Option<(Local, usize)> {
-        let places = Place::ALL.get(..=index)?;
+        let places = FieldUnit::ALL.get(..=index)?;
         let is_free =
-            |place: &Place| place.is_real() && place.value(at.datetime) < place.maximum(at.datetime);
+            |place: &FieldUnit| place.is_real() && place.value(at.datetime) < place.maximum(at.datetime);
         let index = places.iter().rposition(is_free)?;
         let place = *places.get(index)?;
         let target = with_minimum_after(at.datetime, place, place.value(at.datetime) + 1)?;
@@ -100,15 +100,15 @@ impl Cron {
 }
 
 /// The time with `value` at `place`, and the least values after it.
-fn with_minimum_after(at: DateTime, place: Place, value: i16) -> Option<DateTime> {
-    let kept = |other: Place, now: i16| match other.cmp(&place) {
+fn with_minimum_after(at: DateTime, place: FieldUnit, value: i16) -> Option<DateTime> {
+    let kept = |other: FieldUnit, now: i16| match other.cmp(&place) {
         std::cmp::Ordering::Less => now,
         std::cmp::Ordering::Equal => value,
         std::cmp::Ordering::Greater => other.minimum(),
     };
-    let byte = |other: Place, now: i8| i8::try_from(kept(other, i16::from(now))).ok();
-    let (month, day) = (byte(Place::Month, at.month())?, byte(Place::Day, at.day())?);
-    let (hour, minute) = (byte(Place::Hour, at.hour())?, byte(Place::Minute, at.minute())?);
-    let second = byte(Place::Second, at.second())?;
-    DateTime::new(kept(Place::Year, at.year()), month, day, hour, minute, second, 0).ok()
+    let byte = |other: FieldUnit, now: i8| i8::try_from(kept(other, i16::from(now))).ok();
+    let (month, day) = (byte(FieldUnit::Month, at.month())?, byte(FieldUnit::Day, at.day())?);
+    let (hour, minute) = (byte(FieldUnit::Hour, at.hour())?, byte(FieldUnit::Minute, at.minute())?);
+    let second = byte(FieldUnit::Second, at.second())?;
+    DateTime::new(kept(FieldUnit::Year, at.year()), month, day, hour, minute, second, 0).ok()
 }

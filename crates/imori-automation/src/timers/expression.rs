@@ -3,7 +3,7 @@
 
 use jiff::civil::DateTime;
 
-use super::place::Place;
+use super::unit::FieldUnit;
 
 /// Which values a field may have.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -38,12 +38,12 @@ impl Expression {
     }
 
     /// Reads one expression of a list.
-    pub(super) fn read(place: Place, text: &str) -> Result<Expression, String> {
+    pub(super) fn read(place: FieldUnit, text: &str) -> Result<Expression, String> {
         let named = match place {
             _ if text.is_empty() => None,
-            Place::Month => Expression::read_names(place, text, &MONTHS, 1)?,
-            Place::Day => Expression::read_day(text)?,
-            Place::DayOfWeek => Expression::read_names(place, text, &WEEKDAYS, 0)?,
+            FieldUnit::Month => Expression::read_names(place, text, &MONTHS, 1)?,
+            FieldUnit::Day => Expression::read_day(text)?,
+            FieldUnit::DayOfWeek => Expression::read_names(place, text, &WEEKDAYS, 0)?,
             _ => None,
         };
         match named {
@@ -54,7 +54,7 @@ impl Expression {
 
     /// `jan-mar`. What follows the names is ignored, as APScheduler ignores it.
     fn read_names(
-        place: Place,
+        place: FieldUnit,
         text: &str,
         names: &[&str],
         least: i16,
@@ -91,14 +91,14 @@ impl Expression {
         let name = name.get(..name_end).unwrap_or_default();
         if rest.starts_with(' ') && !name.is_empty() {
             let weekday = (0..).zip(WEEKDAYS).find(|(_, known)| name.eq_ignore_ascii_case(known));
-            let (weekday, _) = weekday.ok_or_else(|| unknown_name(Place::Day, name, &WEEKDAYS))?;
+            let (weekday, _) = weekday.ok_or_else(|| unknown_name(FieldUnit::Day, name, &WEEKDAYS))?;
             return Ok(Some(Expression::Weekday { nth, weekday }));
         }
         Ok(nth.is_none().then_some(Expression::LastDay))
     }
 
     /// `*`, `*/5`, `3`, `3-9`, `3-9/2`, `3/2`.
-    fn read_numbers(place: Place, text: &str) -> Result<Expression, String> {
+    fn read_numbers(place: FieldUnit, text: &str) -> Result<Expression, String> {
         let name = place.name();
         let wrong = || format!("`{name}` has `{text}`; use a list of numbers, ranges `a-b`, and steps `*/n`");
         let (range, step) = match text.split_once('/') {
@@ -129,7 +129,7 @@ impl Expression {
     }
 
     /// The next value from that of `at` on.
-    pub(super) fn next_value(&self, place: Place, at: DateTime) -> Option<i16> {
+    pub(super) fn next_value(&self, place: FieldUnit, at: DateTime) -> Option<i16> {
         match *self {
             Expression::Range { first, last, step } => {
                 let least = first.map_or(place.minimum(), |first| first.max(place.minimum()));
@@ -163,11 +163,11 @@ fn number(text: &str) -> Option<i16> {
     is_number.then(|| text.parse().unwrap_or(i16::MAX))
 }
 
-fn unknown_name(place: Place, name: &str, names: &[&str]) -> String {
+fn unknown_name(place: FieldUnit, name: &str, names: &[&str]) -> String {
     let names: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
     format!("`{}` has `{name}`; use one of {}", place.name(), names.join(", "))
 }
 
-fn descending(place: Place, text: &str) -> String {
+fn descending(place: FieldUnit, text: &str) -> String {
     format!("`{}` has `{text}`; write the smaller value of a range first", place.name())
 }

@@ -3,32 +3,32 @@
 use jiff::civil::DateTime;
 
 use super::expression::Expression;
-use super::place::Place;
+use super::unit::FieldUnit;
 use crate::limits::CRON_FIELD_BYTES_MAX;
 
 /// A field: its next value is the least of those that its expressions give.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Field {
-    place: Place,
+    place: FieldUnit,
     expressions: Vec<Expression>,
 }
 
 impl Field {
     /// A field that has every value.
-    pub(super) fn any(place: Place) -> Field {
+    pub(super) fn any(place: FieldUnit) -> Field {
         Field { place, expressions: vec![Expression::ANY] }
     }
 
     /// A field that is not given and follows the last one that is: its least value, and any week and weekday.
-    pub(super) fn default_of(place: Place) -> Field {
+    pub(super) fn default_of(place: FieldUnit) -> Field {
         match place {
-            Place::Year | Place::Week | Place::DayOfWeek => Field::any(place),
+            FieldUnit::Year | FieldUnit::Week | FieldUnit::DayOfWeek => Field::any(place),
             _ => Field { place, expressions: vec![Expression::only(place.minimum())] },
         }
     }
 
     /// Reads expressions that commas separate.
-    pub(super) fn read(place: Place, text: &str) -> Result<Field, String> {
+    pub(super) fn read(place: FieldUnit, text: &str) -> Result<Field, String> {
         let name = place.name();
         if text.len() > CRON_FIELD_BYTES_MAX {
             return Err(format!(
@@ -39,7 +39,7 @@ impl Field {
         Ok(Field { place, expressions: expressions.collect::<Result<_, _>>()? })
     }
 
-    pub(super) fn place(&self) -> Place {
+    pub(super) fn place(&self) -> FieldUnit {
         self.place
     }
 

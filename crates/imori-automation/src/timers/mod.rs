@@ -6,7 +6,7 @@ mod timer;
 mod cron;
 mod field;
 mod expression;
-mod place;
+mod unit;
 mod zone;
 
 pub use cron::Cron;

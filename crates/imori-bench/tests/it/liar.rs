@@ -81,7 +81,7 @@ pub(crate) struct Habits {
 
 /// Counts of the broker's misdeeds.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Deeds {
+pub(crate) struct FaultCounts {
     pub(crate) lies: u64,
     /// Number of broken connections.
     pub(crate) breaks: u64,
@@ -105,7 +105,7 @@ struct State {
     is_dead: bool,
     sends: u64,
     deliveries: u64,
-    deeds: Deeds,
+    deeds: FaultCounts,
     server: Option<Sender<(Instant, Vec<u8>, TcpStream)>>,
 }
 
@@ -150,7 +150,7 @@ impl Liar {
         self.state.lock().unwrap().seen.contains(line)
     }
 
-    pub(crate) fn deeds(&self) -> Deeds {
+    pub(crate) fn deeds(&self) -> FaultCounts {
         self.state.lock().unwrap().deeds
     }
 }

@@ -16,8 +16,8 @@ use crate::record::ConsumerState;
 use crate::room::Room as _;
 use crate::route::{Arguments, BindingKey, Syntax};
 use crate::stream::{
-    Advisory, ArchivedMessage, ConsumerSettings, Happening, LateAnswer, PullEnd, PullRequest, ResetRefusal,
-    Settlement, StreamMessage,
+    Advisory, AdvisoryKind, ArchivedMessage, ConsumerSettings, LateAnswer, PullEnd, PullRequest,
+    ResetRefusal, Settlement, StreamMessage,
 };
 use crate::streaming::Outlet as _;
 use crate::world::{Change, World};
@@ -248,7 +248,7 @@ pub fn put_stream_consumer<W: World>(
             Some(_) => queue.change_stream_consumer(name.as_bytes(), settings),
             None => {
                 queue.add_stream_consumer(name, settings, now);
-                advise(world, queue, name, Happening::Created);
+                advise(world, queue, name, AdvisoryKind::Created);
             }
         }
         queue.record_consumer(name.as_bytes(), |record| world.append(vec![record]).first);
@@ -279,12 +279,12 @@ fn remove_consumer<W: World>(world: &W, queue: &mut Queue, name: &[u8], effects:
     if let Some(record) = queue.consumer_gone_record(&consumer) {
         world.append(vec![record]);
     }
-    advise(world, queue, consumer.name(), Happening::Deleted);
+    advise(world, queue, consumer.name(), AdvisoryKind::Deleted);
     true
 }
 
 /// Tells what happened to a consumer of a locked stream.
-fn advise<W: World>(world: &W, queue: &mut Queue, consumer: &Name, what: Happening<'_>) {
+fn advise<W: World>(world: &W, queue: &mut Queue, consumer: &Name, what: AdvisoryKind<'_>) {
     let advisory = Advisory { stream: queue.name(), consumer, what, time: world.now() };
     let outgoing = Readers::of(world, queue.vhost()).advise(&advisory);
     queue.add_outgoing(outgoing);
@@ -315,11 +315,11 @@ pub fn settle_stream<W: World>(
         if let Some((place, deliveries, delivered)) = pending {
             let what = match settlement {
                 Settlement::Progress => None,
-                Settlement::Nak(_) => Some(Happening::Returned { place, deliveries }),
-                Settlement::Term => Some(Happening::Rejected { place, deliveries, reason }),
+                Settlement::Nak(_) => Some(AdvisoryKind::Returned { place, deliveries }),
+                Settlement::Term => Some(AdvisoryKind::Rejected { place, deliveries, reason }),
                 Settlement::Ack => {
                     let delay = now.since(delivered);
-                    let sampled = Happening::Acknowledged { place, deliveries, delay };
+                    let sampled = AdvisoryKind::Acknowledged { place, deliveries, delay };
                     let percent = sampled_percent(queue, consumer);
                     is_sampled(percent, place.consumer).then_some(sampled)
                 }
@@ -365,7 +365,7 @@ pub fn unpin_stream_consumer<W: World>(
         let configuration = found.map(|found| found.settings().configuration.clone()).unwrap_or_default();
         let had_pin = queue.unpin_stream_consumer(consumer);
         if had_pin {
-            let what = Happening::Unpinned { is_by_operator: true, configuration: &configuration };
+            let what = AdvisoryKind::Unpinned { is_by_operator: true, configuration: &configuration };
             advise(world, queue, &Name::new(consumer), what);
         }
         had_pin

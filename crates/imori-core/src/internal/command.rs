@@ -324,7 +324,7 @@ pub enum Done {
         is_new: bool,
         /// Number of ready messages.
         ready: usize,
-        /// Number of consumers, whoever they belong to.
+        /// Number of consumers on all connections.
         consumers: usize,
     },
     /// This many messages were dropped.

@@ -95,7 +95,7 @@ impl Queue {
 
 #[cfg(test)]
 mod tests {
-    use super::super::restore::Found;
+    use super::super::restore::RestoredPart;
     use super::*;
     use crate::entries::PagePlace;
     use crate::id::{DurableQueueId, VhostId};
@@ -114,7 +114,7 @@ mod tests {
         queue.make_durable(DurableQueueId(1));
         let found = (1..=8).map(|lsn| {
             queue.need_record(Lsn(lsn));
-            Found::InJournal(InJournal {
+            RestoredPart::InJournal(InJournal {
                 lsn: Lsn(lsn),
                 file: 0,
                 priority: 0,

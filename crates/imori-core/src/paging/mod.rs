@@ -15,4 +15,4 @@ mod test_disk;
 
 pub(crate) use delayed::FoundDelayed;
 pub use draft::{PageDraft, PageWork, Tally};
-pub(crate) use restore::{Found, FoundPage};
+pub(crate) use restore::{FoundPage, RestoredPart};

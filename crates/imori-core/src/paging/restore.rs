@@ -17,7 +17,7 @@ pub(crate) struct FoundPage {
 
 /// A part of a queue's messages after a restart, in order.
 #[derive(Debug)]
-pub(crate) enum Found {
+pub(crate) enum RestoredPart {
     /// On disk.
     Page(FoundPage),
     /// In memory.
@@ -35,7 +35,7 @@ impl Queue {
     pub(crate) fn restore(
         &mut self,
         priority: u8,
-        found: Vec<Found>,
+        found: Vec<RestoredPart>,
         (page_bytes, doubtful_below): (usize, Lsn),
     ) -> Vec<u64> {
         let mut too_often = Vec::new();
@@ -44,18 +44,18 @@ impl Queue {
         let (mut position, ends) = (0, ends(&found));
         for (found, end) in found.into_iter().zip(ends) {
             let goes_on = match &found {
-                Found::InJournal(message) => gathered.takes(message, page_bytes, doubtful_below),
-                Found::Page(_) | Found::Entry(_) => false,
+                RestoredPart::InJournal(message) => gathered.takes(message, page_bytes, doubtful_below),
+                RestoredPart::Page(_) | RestoredPart::Entry(_) => false,
             };
             if !goes_on {
                 self.restore_gathered(priority, &mut gathered, doubtful_below);
             }
             match found {
-                Found::InJournal(message) => {
+                RestoredPart::InJournal(message) => {
                     self.ready.restore(priority, Part::Memory(std::mem::take(&mut run)));
                     position = gathered.push(message, position, end);
                 }
-                Found::Page(FoundPage { facts, live, settled, is_doubtful }) => {
+                RestoredPart::Page(FoundPage { facts, live, settled, is_doubtful }) => {
                     let id = self.pages.restore(&facts, live, settled, is_doubtful);
                     position = position.max(facts.last_position);
                     if live == 0 {
@@ -77,7 +77,7 @@ impl Queue {
                     self.ready.restore(priority, Part::Page(part));
                     self.ready.pack(&mut self.pages);
                 }
-                Found::Entry(mut entry) => {
+                RestoredPart::Entry(mut entry) => {
                     let sequence = self.next_sequence;
                     self.next_sequence += 1;
                     entry.envelope.sequence = sequence;
@@ -122,11 +122,11 @@ impl Queue {
 }
 
 /// For each part of the queue, the position at which the next page behind it begins.
-fn ends(found: &[Found]) -> Vec<u64> {
+fn ends(found: &[RestoredPart]) -> Vec<u64> {
     let mut end = u64::MAX;
     let backwards = found.iter().rev().map(|found| {
         let behind = end;
-        if let Found::Page(page) = found {
+        if let RestoredPart::Page(page) = found {
             end = page.facts.first_position;
         }
         behind

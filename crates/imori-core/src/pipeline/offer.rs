@@ -5,7 +5,7 @@ use crate::id::{QueueId, Reader};
 use crate::outbound::SharedHeaders;
 use crate::world::World;
 
-/// Offers a delivery from `queue` to a consumer. Inlined, so that the only call is that of the outbound half.
+/// Offers a delivery from `queue` to a consumer. Inlined, so that one call remains: into the outbound half.
 #[inline(always)]
 pub(crate) fn offer<W: World>(
     world: &W,

@@ -13,7 +13,7 @@ use crate::confirm::Lsn;
 use crate::delivery::{DeliveryCount, RecordRef};
 use crate::entries::{Entry, GonePage, InJournal, PageFacts, PagePlace, PurgedPage, Ranges, first_position};
 use crate::id::DurableQueueId;
-use crate::paging::{Found, FoundDelayed, FoundPage};
+use crate::paging::{FoundDelayed, FoundPage, RestoredPart};
 use crate::record::Checkpoint;
 
 /// The pages of a restoration.
@@ -296,11 +296,11 @@ impl Waiting {
     }
 }
 
-impl From<Waiting> for Found {
-    fn from(waiting: Waiting) -> Found {
+impl From<Waiting> for RestoredPart {
+    fn from(waiting: Waiting) -> RestoredPart {
         match waiting {
-            Waiting::Entry(entry) => Found::Entry(entry),
-            Waiting::InJournal(message) => Found::InJournal(message),
+            Waiting::Entry(entry) => RestoredPart::Entry(entry),
+            Waiting::InJournal(message) => RestoredPart::InJournal(message),
         }
     }
 }
@@ -310,7 +310,7 @@ impl From<Waiting> for Found {
 /// A message in no page was out for delivery when its neighbours were written, or arrived after them.
 /// Positions rise, and a message's position is never below its own record. So a message with a record behind the
 /// beginning of a page arrived after that whole page.
-pub(crate) fn put_in_order(pages: Vec<FoundPage>, waiting: Vec<Waiting>) -> Vec<Found> {
+pub(crate) fn put_in_order(pages: Vec<FoundPage>, waiting: Vec<Waiting>) -> Vec<RestoredPart> {
     let mut found = Vec::with_capacity(pages.len() + waiting.len());
     let mut waiting = waiting.into_iter().peekable();
     for page in pages {
@@ -318,9 +318,9 @@ pub(crate) fn put_in_order(pages: Vec<FoundPage>, waiting: Vec<Waiting>) -> Vec<
         while let Some(waiting) = waiting.next_if(|waiting| first_position(waiting.lsn()) < begin) {
             found.push(waiting.into());
         }
-        found.push(Found::Page(page));
+        found.push(RestoredPart::Page(page));
     }
-    found.extend(waiting.map(Found::from));
+    found.extend(waiting.map(RestoredPart::from));
     found
 }
 

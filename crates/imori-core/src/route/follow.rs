@@ -6,7 +6,7 @@ use super::exchange::{Exchange, ExchangeKind};
 use super::hamt::Seed;
 use super::header::Headers;
 use super::pattern::{self, PatternError};
-use super::target::{Found, Target};
+use super::target::{FoundTargets, Target};
 use super::vhost::Vhost;
 use crate::name::Name;
 
@@ -17,7 +17,7 @@ pub(super) fn follow(
     exchange: &Exchange,
     subject: &[u8],
     headers: &dyn Headers,
-    found: &mut Found,
+    found: &mut FoundTargets,
 ) -> Result<(), PatternError> {
     pattern::check_bytes(subject)?;
     if exchange.name().as_bytes().is_empty() {
@@ -50,7 +50,7 @@ fn visit(
     exchange: &Exchange,
     subject: &[u8],
     headers: &dyn Headers,
-    found: &mut Found,
+    found: &mut FoundTargets,
     next: &mut Vec<Name>,
 ) -> Result<(), PatternError> {
     let mut is_routed = false;

@@ -19,7 +19,7 @@ pub(crate) struct Literals {
 }
 
 /// The result of looking up a subject.
-pub(crate) struct Look<'a> {
+pub(crate) struct Lookup<'a> {
     /// The bindings of the subject.
     pub(crate) targets: Option<&'a Targets>,
     /// Whether another last token could find other bindings.
@@ -88,15 +88,15 @@ impl Literals {
     }
 
     /// Looks up the bindings of a subject.
-    pub(crate) fn get(&self, seed: Seed, subject: &[u8]) -> Look<'_> {
+    pub(crate) fn get(&self, seed: Seed, subject: &[u8]) -> Lookup<'_> {
         let Some((known, siblings)) = self.stems.entry(seed, pattern::stem(subject)) else {
-            return Look { targets: None, asks_last: false };
+            return Lookup { targets: None, asks_last: false };
         };
         let targets = match siblings {
             Siblings::Only(targets) => (known.0.as_bytes() == subject).then_some(targets),
             Siblings::Several(several) => several.get(seed, subject),
         };
-        Look { targets, asks_last: true }
+        Lookup { targets, asks_last: true }
     }
 
     /// Whether there are no bindings.

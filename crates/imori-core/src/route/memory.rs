@@ -35,7 +35,7 @@ pub(super) struct Key<'a> {
 
 /// The position of a cached entry.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Place {
+pub(super) struct CachePosition {
     set: usize,
     place: usize,
 }
@@ -63,28 +63,28 @@ struct Set {
 impl Memory {
     /// Finds the entry of a key, even if it is of an older version.
     #[inline(always)]
-    pub(super) fn find(&self, key: &Key<'_>) -> Option<Place> {
+    pub(super) fn find(&self, key: &Key<'_>) -> Option<CachePosition> {
         let set = self.index(key.hash);
         let place = self.sets.get(set)?.find(key)?;
-        Some(Place { set, place })
+        Some(CachePosition { set, place })
     }
 
     /// Whether the entry is valid for this version of the table.
     #[inline]
-    pub(super) fn is_current(&self, at: Place, version: u64) -> bool {
+    pub(super) fn is_current(&self, at: CachePosition, version: u64) -> bool {
         self.sets[at.set].places[at.place].as_ref().is_some_and(|entry| entry.version == version)
     }
 
     /// Returns a cached route and marks it as used.
     #[inline]
-    pub(super) fn route(&mut self, at: Place) -> &Arc<Route> {
+    pub(super) fn route(&mut self, at: CachePosition) -> &Arc<Route> {
         let set = &mut self.sets[at.set];
         set.recent = at.place;
         &set.places[at.place].as_ref().expect("it was found there").route
     }
 
     /// Removes a cached entry.
-    pub(super) fn forget(&mut self, at: Place) -> Option<Entry> {
+    pub(super) fn forget(&mut self, at: CachePosition) -> Option<Entry> {
         let entry = self.sets[at.set].places[at.place].take()?;
         self.targets -= entry.route.target_count();
         Some(entry)
@@ -100,7 +100,7 @@ impl Memory {
         }
         let set = self.index(entry.hash);
         // Entries of an older version count as free.
-        let is_full = (0..2).all(|place| self.is_current(Place { set, place }, entry.version));
+        let is_full = (0..2).all(|place| self.is_current(CachePosition { set, place }, entry.version));
         if self.sets.len() < SETS_MAX && is_full {
             self.grow();
         }
@@ -134,7 +134,7 @@ impl Memory {
         self.targets += entry.route.target_count();
         let recent = self.sets[set].recent;
         let place = self.sets[set].places.iter().position(Option::is_none).unwrap_or(1 - recent);
-        self.forget(Place { set, place });
+        self.forget(CachePosition { set, place });
         let set = &mut self.sets[set];
         set.recent = place;
         &set.places[place].insert(entry).route

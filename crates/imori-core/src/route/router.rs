@@ -12,7 +12,7 @@ use std::sync::Arc;
 use foldhash::fast::FixedState;
 
 use super::header::Headers;
-use super::memory::{Entry, Key, Memory, Place};
+use super::memory::{CachePosition, Entry, Key, Memory};
 use super::pattern;
 use super::table::{RouteError, Table};
 use super::target::Route;
@@ -130,7 +130,7 @@ impl Router {
 
     /// Finds the current route of the key's stem, if there is one.
     #[inline(never)]
-    fn find_stem(&self, key: &Key<'_>, version: u64) -> Option<Place> {
+    fn find_stem(&self, key: &Key<'_>, version: u64) -> Option<CachePosition> {
         pattern::check_bytes(key.subject).ok()?;
         self.stems.find(&stem_of(key)).filter(|place| self.stems.is_current(*place, version))
     }
@@ -142,7 +142,7 @@ impl Router {
         &mut self,
         table: &Table,
         key: &Key<'_>,
-        old: Option<Place>,
+        old: Option<CachePosition>,
         is_known: bool,
         headers: &dyn Headers,
     ) -> Result<&Arc<Route>, RouteError> {

@@ -12,7 +12,7 @@ use super::follow::follow;
 use super::hamt::Seed;
 use super::header::Headers;
 use super::pattern::PatternError;
-use super::target::{Found, Route, Target};
+use super::target::{FoundTargets, Route, Target};
 use super::vhost::Vhost;
 use crate::id::{QueueId, VhostId};
 use crate::limits::{
@@ -382,7 +382,7 @@ impl Table {
         headers: &dyn Headers,
         address: Option<Arc<Address>>,
     ) -> Result<Route, RouteError> {
-        let mut found = Found::new();
+        let mut found = FoundTargets::new();
         follow(vhost, self.seed, exchange, subject, headers, &mut found).map_err(RouteError::Pattern)?;
         let made = || Arc::new(Address { exchange: exchange.name().clone(), subject: Name::new(subject) });
         Ok(found.into_route(address.unwrap_or_else(made)))

@@ -63,7 +63,7 @@ impl Route {
 
     /// The route of a message with several addresses: the union of their targets.
     pub fn together(address: Arc<Address>, routes: &[Arc<Route>]) -> Route {
-        let mut found = Found { is_cacheable: false, asks_last: true, ..Found::new() };
+        let mut found = FoundTargets { is_cacheable: false, asks_last: true, ..FoundTargets::new() };
         for route in routes {
             found.queues.extend(&route.queues);
             found.subscriptions.extend(&route.subscriptions);
@@ -113,7 +113,7 @@ impl Route {
 
 /// Targets as they are found, with duplicates.
 #[derive(Debug)]
-pub(crate) struct Found {
+pub(crate) struct FoundTargets {
     pub(crate) queues: Vec<QueueId>,
     pub(crate) subscriptions: Vec<Reader>,
     pub(crate) members: Vec<(Name, Reader)>,
@@ -121,9 +121,9 @@ pub(crate) struct Found {
     pub(crate) asks_last: bool,
 }
 
-impl Found {
-    pub(crate) fn new() -> Found {
-        Found {
+impl FoundTargets {
+    pub(crate) fn new() -> FoundTargets {
+        FoundTargets {
             queues: Vec::new(),
             subscriptions: Vec::new(),
             members: Vec::new(),
@@ -135,7 +135,7 @@ impl Found {
     /// Builds a route from the found targets. Sorting removes duplicates, makes the order depend on
     /// the targets only, and puts the readers of one connection next to each other.
     pub(crate) fn into_route(self, address: Arc<Address>) -> Route {
-        let Found { mut queues, mut subscriptions, mut members, is_cacheable, asks_last } = self;
+        let FoundTargets { mut queues, mut subscriptions, mut members, is_cacheable, asks_last } = self;
         queues.sort_unstable();
         queues.dedup();
         subscriptions.sort_unstable();

@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use super::binding::{Binding, Bound, Targets};
 use super::hamt::{Hamt, Seed};
-use super::literals::{Literals, Look};
+use super::literals::{Literals, Lookup};
 use super::pattern::{self, Pattern, Step, Steps};
 use crate::name::Name;
 
@@ -53,7 +53,7 @@ impl Trie {
 
     /// Calls `found` once with the bindings of each pattern that matches `subject`.
     pub(crate) fn matches(&self, seed: Seed, subject: &[u8], found: &mut dyn FnMut(&Targets)) -> Looks {
-        let Look { targets, asks_last } = self.subjects.get(seed, subject);
+        let Lookup { targets, asks_last } = self.subjects.get(seed, subject);
         targets.into_iter().for_each(&mut *found);
         let looks = Looks { count: 1, asks_last };
         if self.open.is_empty() && self.guarded.is_empty() {

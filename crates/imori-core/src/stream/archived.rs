@@ -9,7 +9,7 @@ use crate::time::Time;
 /// A message that is put back into a stream with the number and the time that it had.
 #[derive(Debug, Clone)]
 pub struct ArchivedMessage {
-    /// The number that it had in the stream, higher than that of the message before.
+    /// Its sequence number in the stream. Numbers rise from message to message, with gaps.
     pub sequence: u64,
     /// When the stream stored it.
     pub time: Time,

@@ -145,14 +145,14 @@ pub struct Advisory<'a> {
     /// The name of the consumer that it is about.
     pub consumer: &'a Name,
     /// What happened.
-    pub what: Happening<'a>,
+    pub what: AdvisoryKind<'a>,
     /// The present time.
     pub time: Time,
 }
 
 /// What an advisory tells.
 #[derive(Debug, Clone, Copy)]
-pub enum Happening<'a> {
+pub enum AdvisoryKind<'a> {
     /// The consumer was made.
     Created,
     /// The consumer was deleted.

@@ -28,7 +28,7 @@ pub use consumer::{Position, Settlement, StreamConsumer};
 pub(crate) use cursor::Cursor;
 pub use cursor::{CursorOptions, ValueFilter};
 pub use form::{
-    Advisory, ConsumerDelivery, FlowRequest, Happening, NoStreamForms, Scheduled, StreamForm, StreamForms,
+    Advisory, AdvisoryKind, ConsumerDelivery, FlowRequest, NoStreamForms, Scheduled, StreamForm, StreamForms,
     StreamMessage, StreamRefusal,
 };
 pub use get::{Get, GetForm, MessageQuery};

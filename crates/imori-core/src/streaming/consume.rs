@@ -9,7 +9,7 @@ use crate::message::Receipt;
 use crate::name::Name;
 use crate::queue::{Effects, Queue};
 use crate::stream::{
-    AckPolicy, Advisory, Answer, Answered, ConsumerDelivery, FlowRequest, Happening, Position, PullEnd,
+    AckPolicy, Advisory, AdvisoryKind, Answer, Answered, ConsumerDelivery, FlowRequest, Position, PullEnd,
     Republished, Retention, Stream, StreamConsumer, StreamMessage,
 };
 use crate::time::Time;
@@ -80,7 +80,7 @@ impl Queue {
             consumer.return_due(now);
             if consumer.unpin_idle(now) {
                 let configuration = &consumer.settings.configuration;
-                let what = Happening::Unpinned { is_by_operator: false, configuration };
+                let what = AdvisoryKind::Unpinned { is_by_operator: false, configuration };
                 round.advise(&self.advisory(consumer, what, now));
             }
             end_requests(consumer, now, round.outlet);
@@ -99,7 +99,12 @@ impl Queue {
     }
 
     /// An advisory about a consumer.
-    fn advisory<'a>(&'a self, consumer: &'a StreamConsumer, what: Happening<'a>, time: Time) -> Advisory<'a> {
+    fn advisory<'a>(
+        &'a self,
+        consumer: &'a StreamConsumer,
+        what: AdvisoryKind<'a>,
+        time: Time,
+    ) -> Advisory<'a> {
         Advisory { stream: &self.name, consumer: &consumer.name, what, time }
     }
 
@@ -151,7 +156,7 @@ impl Queue {
     /// Gives up on a message that was delivered as often as it may be.
     fn give_up(&self, consumer: &mut StreamConsumer, sequence: u64, round: &mut Round<'_, impl Outlet>) {
         let deliveries = consumer.give_up(sequence);
-        let what = Happening::DeliveriesExceeded { sequence, deliveries };
+        let what = AdvisoryKind::DeliveriesExceeded { sequence, deliveries };
         round.advise(&self.advisory(consumer, what, round.now));
     }
 
@@ -196,7 +201,7 @@ impl Queue {
             let id = round.outlet.new_pin();
             consumer.pin_front(id.clone(), now);
             let configuration = &consumer.settings.configuration;
-            let what = Happening::Pinned { pin: &id, configuration };
+            let what = AdvisoryKind::Pinned { pin: &id, configuration };
             round.advise(&self.advisory(consumer, what, now));
         }
         let (number, deliveries) = consumer.deliver(offer.next, sequence, now);

@@ -8,7 +8,7 @@ use super::fields::{article, quoted, unknown_keys};
 use crate::limits::SCHEMA_DEPTH_MAX;
 
 /// Something wrong at a path below the parameters.
-pub(crate) type Complaint = (Vec<String>, String);
+pub(crate) type ParameterProblem = (Vec<String>, String);
 
 const TYPES: [&str; 7] = ["array", "boolean", "integer", "null", "number", "object", "string"];
 
@@ -55,9 +55,9 @@ const KEYS: [&str; 36] = [
 #[derive(Default)]
 pub(crate) struct ParameterProblems {
     /// What makes no schema.
-    pub(crate) wrong: Vec<Complaint>,
+    pub(crate) wrong: Vec<ParameterProblem>,
     /// Keys that are none of a schema.
-    pub(crate) unknown: Vec<Complaint>,
+    pub(crate) unknown: Vec<ParameterProblem>,
 }
 
 /// Checks parameters: the names, and the schema of each.
@@ -194,7 +194,7 @@ impl SchemaCheck<'_> {
         self.found.wrong.push(complaint);
     }
 
-    fn complaint(&self, message: &str) -> Complaint {
+    fn complaint(&self, message: &str) -> ParameterProblem {
         let parameter = self.path.first().cloned().unwrap_or_default();
         (self.path.clone(), format!("parameter `{parameter}`: {message}"))
     }
@@ -228,7 +228,7 @@ pub(crate) fn with_defaults(parameters: &Map, mut values: Map) -> Map {
 
 /// Checks values against parameters. Unknown names are `is_open`'s matter. A schema tells one thing at a time, so what
 /// it told of is left out and the rest checked again.
-pub(crate) fn check_values(parameters: &Map, values: &Map, is_open: bool) -> Vec<Complaint> {
+pub(crate) fn check_values(parameters: &Map, values: &Map, is_open: bool) -> Vec<ParameterProblem> {
     let (mut parameters, mut values) = (parameters.clone(), values.clone());
     let mut complaints = Vec::new();
     loop {

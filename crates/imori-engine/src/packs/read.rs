@@ -12,7 +12,7 @@ use super::document::{Document, PackProblem, Read, path_inside, read_document};
 use super::fields::Fields;
 use super::overrides::Overrides;
 use super::pack::{MANIFEST_FILE, Pack, PackManifest, RuleDocument};
-use super::parameters::{Complaint, check_parameters};
+use super::parameters::{ParameterProblem, check_parameters};
 use super::policy::PolicyDefinition;
 use super::runners::RunnerTypes;
 use super::sensor::SensorDefinition;
@@ -236,7 +236,7 @@ impl Reading<'_> {
         let read = read.and_then(|document| {
             Fields::of(&document).map_err(|problem| vec![problem])?;
             let schema = document.value().as_map().cloned().unwrap_or_default();
-            let located = |(path, message): Complaint| {
+            let located = |(path, message): ParameterProblem| {
                 document.problem(&path.iter().map(String::as_str).collect::<Vec<_>>(), message)
             };
             let found = check_parameters(&schema);

@@ -9,7 +9,7 @@ use hyper::upgrade::OnUpgrade;
 
 use super::pipeline::respond;
 use crate::asking::Asking;
-use crate::facts::Place;
+use crate::facts::ConnectionOrigin;
 use crate::request_body::RequestBody;
 use crate::respond::Body;
 use crate::worker::Worker;
@@ -17,7 +17,7 @@ use crate::worker::Worker;
 /// Answers a request.
 pub(crate) async fn answer(
     worker: Rc<Worker>,
-    place: Rc<Place>,
+    place: Rc<ConnectionOrigin>,
     request: Request<Incoming>,
 ) -> Response<Body> {
     let is_head = request.method() == Method::HEAD;

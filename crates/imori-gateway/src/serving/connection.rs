@@ -24,7 +24,7 @@ use tracing::{debug, warn};
 
 use super::answer::answer;
 use super::handshake::shake_hands;
-use crate::facts::Place;
+use crate::facts::ConnectionOrigin;
 use crate::limits::{
     DRAIN_MAX, HANDSHAKE_MAX, HEAD_BYTES_MAX, HEAD_MAX, HEADERS_MAX, RESET_STREAMS_MAX, SEND_BYTES_MAX,
     STREAMS_MAX,
@@ -45,7 +45,7 @@ pub(crate) async fn serve(worker: Rc<Worker>, accepted: AcceptedConnection) {
     let number = worker.shared.next_connection();
     let mut origin = RequestOrigin { source, is_encrypted, accepts_plaintext, certificate: None };
     let Some(tls) = tls else {
-        let place = Place { origin, local, tls: None, number, requests: Cell::new(0) };
+        let place = ConnectionOrigin { origin, local, tls: None, number, requests: Cell::new(0) };
         return speak(worker, stream, Rc::new(place), false).await;
     };
     match timeout(HANDSHAKE_MAX, shake_hands(&worker, &tls, stream, (source, local, number))).await {
@@ -65,7 +65,7 @@ pub(crate) async fn serve(worker: Rc<Worker>, accepted: AcceptedConnection) {
                     .to_owned(),
                 ..Tls::default()
             };
-            let place = Place { origin, local, tls: Some(tls), number, requests: Cell::new(0) };
+            let place = ConnectionOrigin { origin, local, tls: Some(tls), number, requests: Cell::new(0) };
             speak(worker, stream, Rc::new(place), is_http2).await;
         }
         Ok(Err(error)) => warn!(%source, %error, "TLS handshake failed"),
@@ -86,7 +86,7 @@ fn version_name(version: ProtocolVersion) -> &'static str {
 async fn speak(
     worker: Rc<Worker>,
     stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
-    place: Rc<Place>,
+    place: Rc<ConnectionOrigin>,
     is_http2: bool,
 ) {
     let mut builder = auto::Builder::new(LocalExecutor);
@@ -142,7 +142,7 @@ async fn run(connection: impl GracefulConnection<Error: fmt::Display>, ending: i
 
 /// Returns once the time for a first request has passed without one; does not return after one. HTTP's codec has timers of
 /// its own, but only from the byte on which tells HTTP/1.1 from HTTP/2.
-async fn unused(place: Rc<Place>) {
+async fn unused(place: Rc<ConnectionOrigin>) {
     sleep(HEAD_MAX).await;
     if place.requests.get() > 0 {
         std::future::pending::<()>().await;

@@ -8,7 +8,7 @@ use imori_server::http::RequestOrigin;
 use tracing::{error, warn};
 
 use super::script_services::ScriptServices;
-use crate::facts::Place;
+use crate::facts::ConnectionOrigin;
 use crate::request_body::RequestBody;
 use crate::request_context::{Connection, Phase, RequestContext};
 use crate::routes::ScriptId;
@@ -67,7 +67,7 @@ pub(super) async fn run_alone(
 ) -> bool {
     let (source, local) = (context.connection.peer, context.connection.local);
     let origin = RequestOrigin { source, is_encrypted: false, accepts_plaintext: false, certificate: None };
-    let place = Rc::new(Place { origin, local, tls: None, number: 0, requests: Cell::new(0) });
+    let place = Rc::new(ConnectionOrigin { origin, local, tls: None, number: 0, requests: Cell::new(0) });
     let services = ScriptServices::new(worker, &place, served, RequestBody::Read(Bytes::new()), 0);
     let user = served.configuration.user.as_deref();
     let identity = user.and_then(|user| worker.shared.broker.access().identity_of(user));

@@ -21,7 +21,7 @@ use super::script_services::ScriptServices;
 use crate::actions;
 use crate::asking::Asking;
 use crate::callers::{LoginError, Sent, identity_of};
-use crate::facts::{Facts, Place, Target, normal_path};
+use crate::facts::{ConnectionOrigin, Facts, Target, normal_path};
 use crate::limits::REDIRECTS_MAX;
 use crate::request_context::{Decision, Phase, RequestContext, ScriptLimits};
 use crate::respond::{Body, problem};
@@ -67,7 +67,7 @@ pub(super) async fn respond(worker: &Rc<Worker>, asking: Asking) -> Response<Bod
 
 /// What a request is when it comes.
 struct First<'a> {
-    place: &'a Rc<Place>,
+    place: &'a Rc<ConnectionOrigin>,
     /// The host with its port, as the client wrote it.
     authority: &'a str,
     /// The method that a page asks about.

@@ -13,7 +13,7 @@ use imori_server::{InternalClient, InternalError};
 use percent_encoding::utf8_percent_encode;
 
 use crate::asking::Asking;
-use crate::facts::{PATH, Place};
+use crate::facts::{ConnectionOrigin, PATH};
 use crate::limits::REDIRECTS_MAX;
 use crate::outgoing::{Answer, FetchError};
 use crate::request_body::RequestBody;
@@ -25,7 +25,7 @@ use crate::worker::{Served, Worker};
 /// The gateway as the scripts of one request see it.
 pub(crate) struct ScriptServices {
     worker: Rc<Worker>,
-    place: Rc<Place>,
+    place: Rc<ConnectionOrigin>,
     served: Rc<Served>,
     body: RefCell<Option<RequestBody>>,
     /// Why the body cannot be read, once that is known.
@@ -51,7 +51,7 @@ struct Caller {
 impl ScriptServices {
     pub(super) fn new(
         worker: &Rc<Worker>,
-        place: &Rc<Place>,
+        place: &Rc<ConnectionOrigin>,
         served: &Rc<Served>,
         body: RequestBody,
         depth: u32,

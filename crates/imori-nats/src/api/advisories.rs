@@ -1,6 +1,6 @@
 //! Advisories: what happens to streams, consumers and messages, as nats-server tells it.
 
-use imori_core::stream::{Advisory, Happening, Position};
+use imori_core::stream::{Advisory, AdvisoryKind, Position};
 use imori_core::time::Time;
 use serde::Serialize;
 
@@ -29,14 +29,14 @@ fn encode(kind: &str, id: [u8; 16], now: Time, fields: impl Serialize) -> Vec<u8
 /// The subject of an advisory about a consumer.
 pub(super) fn subject(advisory: &Advisory<'_>) -> Vec<u8> {
     let place = match advisory.what {
-        Happening::Created => "ADVISORY.CONSUMER.CREATED",
-        Happening::Deleted => "ADVISORY.CONSUMER.DELETED",
-        Happening::DeliveriesExceeded { .. } => "ADVISORY.CONSUMER.MAX_DELIVERIES",
-        Happening::Returned { .. } => "ADVISORY.CONSUMER.MSG_NAKED",
-        Happening::Rejected { .. } => "ADVISORY.CONSUMER.MSG_TERMINATED",
-        Happening::Acknowledged { .. } => "METRIC.CONSUMER.ACK",
-        Happening::Pinned { .. } => "ADVISORY.CONSUMER.PINNED",
-        Happening::Unpinned { .. } => "ADVISORY.CONSUMER.UNPINNED",
+        AdvisoryKind::Created => "ADVISORY.CONSUMER.CREATED",
+        AdvisoryKind::Deleted => "ADVISORY.CONSUMER.DELETED",
+        AdvisoryKind::DeliveriesExceeded { .. } => "ADVISORY.CONSUMER.MAX_DELIVERIES",
+        AdvisoryKind::Returned { .. } => "ADVISORY.CONSUMER.MSG_NAKED",
+        AdvisoryKind::Rejected { .. } => "ADVISORY.CONSUMER.MSG_TERMINATED",
+        AdvisoryKind::Acknowledged { .. } => "METRIC.CONSUMER.ACK",
+        AdvisoryKind::Pinned { .. } => "ADVISORY.CONSUMER.PINNED",
+        AdvisoryKind::Unpinned { .. } => "ADVISORY.CONSUMER.UNPINNED",
     };
     format!("$JS.EVENT.{place}.{}.{}", advisory.stream, advisory.consumer).into_bytes()
 }
@@ -80,27 +80,27 @@ pub(super) fn body(advisory: &Advisory<'_>, id: [u8; 16]) -> Vec<u8> {
         config.priority_groups.into_iter().next()
     };
     let (kind, fields) = match advisory.what {
-        Happening::Created => ("consumer_action", ConsumerFields { action: Some("create"), ..of }),
-        Happening::Deleted => ("consumer_action", ConsumerFields { action: Some("delete"), ..of }),
-        Happening::DeliveriesExceeded { sequence, deliveries } => {
+        AdvisoryKind::Created => ("consumer_action", ConsumerFields { action: Some("create"), ..of }),
+        AdvisoryKind::Deleted => ("consumer_action", ConsumerFields { action: Some("delete"), ..of }),
+        AdvisoryKind::DeliveriesExceeded { sequence, deliveries } => {
             let (stream_seq, deliveries) = (Some(sequence), Some(deliveries));
             ("max_deliver", ConsumerFields { stream_seq, deliveries, ..of })
         }
-        Happening::Returned { place, deliveries } => ("nak", of.at(place, deliveries)),
-        Happening::Rejected { place, deliveries, reason } => {
+        AdvisoryKind::Returned { place, deliveries } => ("nak", of.at(place, deliveries)),
+        AdvisoryKind::Rejected { place, deliveries, reason } => {
             let reason = Some(String::from_utf8_lossy(reason).into_owned()).filter(|text| !text.is_empty());
             ("terminated", ConsumerFields { reason, ..of.at(place, deliveries) })
         }
-        Happening::Acknowledged { place, deliveries, delay } => {
+        AdvisoryKind::Acknowledged { place, deliveries, delay } => {
             let ack_time = u64::try_from(delay.as_nanos()).ok();
             let fields = ConsumerFields { ack_time, ..of.at(place, deliveries) };
             return encode("metric.v1.consumer_ack", id, advisory.time, fields);
         }
-        Happening::Pinned { pin, configuration } => {
+        AdvisoryKind::Pinned { pin, configuration } => {
             let (group, pinned_id) = (group(configuration), Some(pin.to_string()));
             ("consumer_group_pinned", ConsumerFields { group, pinned_id, ..of })
         }
-        Happening::Unpinned { is_by_operator, configuration } => {
+        AdvisoryKind::Unpinned { is_by_operator, configuration } => {
             let reason = Some(if is_by_operator { "admin" } else { "timeout" }.to_owned());
             ("consumer_group_unpinned", ConsumerFields { group: group(configuration), reason, ..of })
         }

@@ -42,7 +42,7 @@ impl Places {
     }
 
     /// Adds a connection. If there are too many, evicts the oldest without a request, or else the oldest of all.
-    pub(super) fn take(self: &Arc<Places>) -> Place {
+    pub(super) fn take(self: &Arc<Places>) -> ConnectionSlot {
         let activity = Arc::new(Activity::default());
         let mut taken = unpoisoned(self.taken.lock());
         if taken.len() >= self.max {
@@ -51,17 +51,17 @@ impl Places {
             taken.remove(victim).evicted.notify_one();
         }
         taken.push(Arc::clone(&activity));
-        Place { activity, places: Arc::clone(self) }
+        ConnectionSlot { activity, places: Arc::clone(self) }
     }
 }
 
 /// A connection's place; freed on drop.
-pub(super) struct Place {
+pub(super) struct ConnectionSlot {
     activity: Arc<Activity>,
     places: Arc<Places>,
 }
 
-impl Place {
+impl ConnectionSlot {
     /// The lifetime of the connection, if it has a limit.
     pub(super) fn life_max(&self) -> Option<Duration> {
         self.places.life_max
@@ -91,7 +91,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for ConnectionSlot {
     fn drop(&mut self) {
         unpoisoned(self.places.taken.lock()).retain(|activity| !Arc::ptr_eq(activity, &self.activity));
     }
@@ -177,7 +177,7 @@ impl HttpBody for AnsweredBody {
 mod tests {
     use super::*;
 
-    fn is_evicted(place: &Place) -> bool {
+    fn is_evicted(place: &ConnectionSlot) -> bool {
         let mut context = Context::from_waker(std::task::Waker::noop());
         std::pin::pin!(place.evicted()).poll(&mut context).is_ready()
     }
@@ -185,7 +185,7 @@ mod tests {
     #[test]
     fn a_connection_is_kept_open_while_a_response_needs_it() {
         let place = Places::new(1, None).take();
-        let is_unkept = |place: &Place| {
+        let is_unkept = |place: &ConnectionSlot| {
             let mut context = Context::from_waker(std::task::Waker::noop());
             std::pin::pin!(place.unkept()).poll(&mut context).is_ready()
         };

@@ -22,7 +22,7 @@ use tokio::time::{sleep, timeout};
 use tokio_rustls::TlsAcceptor as TlsStreamAcceptor;
 use tracing::{debug, error, warn};
 
-use super::places::{Place, Places};
+use super::places::{ConnectionSlot, Places};
 use crate::limits::{
     ACCEPT_PAUSE, FINISHING_TIME_MAX, HTTP_HANDSHAKE_MAX, HTTP_HEAD_BYTES_MAX, HTTP_HEAD_MAX,
     HTTP_HEADERS_MAX, HTTP_WAITING_THREADS_MAX, LINGER_MAX,
@@ -146,7 +146,7 @@ async fn begin(
     mut stream: TcpStream,
     source: Source,
     HttpService { handler, shared, .. }: HttpService,
-    place: Arc<Place>,
+    place: Arc<ConnectionSlot>,
 ) {
     let settings = shared.settings.load_full();
     let begun = tokio::select! {
@@ -237,7 +237,7 @@ async fn serve(
     source: Source,
     secrecy: Secrecy,
     router: Router,
-    place: Arc<Place>,
+    place: Arc<ConnectionSlot>,
 ) {
     let service = TowerToHyperService::new(router);
     let asked = Arc::clone(&place);

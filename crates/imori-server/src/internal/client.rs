@@ -19,7 +19,7 @@ use tokio::sync::{mpsc, oneshot};
 use super::connection::Origin;
 use super::error::InternalError;
 use super::handle::{Handle, Published};
-use super::start::{Place, start_on};
+use super::start::{StartCell, start_on};
 use super::subscription::{Granting, Subscription};
 use crate::limits::{INBOXES_MAX, INTERNAL_CALL_MAX, INTERNAL_SETTLES_MAX, INTERNAL_SUBSCRIPTIONS_MAX};
 use crate::pipe::{ClientPipe, Failure, Reply, Subscriber, Waiting};
@@ -189,7 +189,7 @@ impl InternalClient {
         if Arc::strong_count(&place_of_one) > INTERNAL_SUBSCRIPTIONS_MAX + 1 {
             return Err(InternalError::TooMany);
         }
-        let place = Place { shared: Arc::clone(&own.shared), cell: own.cell };
+        let place = StartCell { shared: Arc::clone(&own.shared), cell: own.cell };
         let origin = Origin {
             identity: own.pipe.identity()?,
             vhost: own.vhost,

@@ -14,7 +14,7 @@ use imori_core::name::Name;
 use super::client::InternalClient;
 use super::connection::Origin;
 use super::error::InternalError;
-use super::start::{Place, start_on};
+use super::start::{StartCell, start_on};
 use crate::cell::Cell;
 use crate::cell_state::internal_counts::Owner;
 use crate::login::verdict_of;
@@ -118,7 +118,7 @@ impl InternalClients {
         };
         let is_counted = self.owner == Owner::Program && identity != Identity::broker();
         let origin = Origin { identity, vhost: id, name, owner: self.owner, is_counted };
-        start_on(Place { shared: Arc::clone(&self.shared), cell }, origin).await.map(InternalClient)
+        start_on(StartCell { shared: Arc::clone(&self.shared), cell }, origin).await.map(InternalClient)
     }
 }
 
@@ -132,7 +132,7 @@ impl InternalClients {
         let cell = self.shared.least_busy().ok_or(InternalError::Ended(SubscriptionEnd::Ended))?;
         let name = String::from("operator");
         let origin = Origin { identity, vhost, name, owner: self.owner, is_counted: false };
-        start_on(Place { shared: Arc::clone(&self.shared), cell }, origin).await.map(InternalClient)
+        start_on(StartCell { shared: Arc::clone(&self.shared), cell }, origin).await.map(InternalClient)
     }
 }
 

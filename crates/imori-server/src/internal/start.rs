@@ -12,14 +12,14 @@ use crate::cell::Cell;
 use crate::shared::{Arrival, Phase, Shared};
 
 /// The cell to create a connection on.
-pub(super) struct Place {
+pub(super) struct StartCell {
     pub(super) shared: Arc<Shared>,
     pub(super) cell: u16,
 }
 
 /// Creates a client on a cell.
-pub(super) async fn start_on(place: Place, origin: Origin) -> Result<Arc<Handle>, InternalError> {
-    let Place { shared, cell } = place;
+pub(super) async fn start_on(place: StartCell, origin: Origin) -> Result<Arc<Handle>, InternalError> {
+    let StartCell { shared, cell } = place;
     let is_own = Cell::current(|current| current.id == cell);
     if is_own == Some(true) {
         let made = Cell::current(|current| start_here(current, origin));

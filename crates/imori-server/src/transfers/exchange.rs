@@ -7,7 +7,7 @@ use tokio::sync::{Semaphore, mpsc};
 
 use super::incoming::{Offered, take_restore};
 use super::line::Line;
-use super::outgoing::{Wanted, send_snapshot};
+use super::outgoing::{SnapshotRequest, send_snapshot};
 use crate::broker::Broker;
 use crate::limits::TRANSFERS_MAX;
 
@@ -22,8 +22,14 @@ pub(crate) async fn serve(broker: Broker, mut requests: mpsc::Receiver<StreamTra
         broker.runtime().spawn(async move {
             match request.direction {
                 TransferDirection::Out { deliver_subject, piece_bytes, pieces_max, has_consumers } => {
-                    let wanted =
-                        Wanted { reply, answer, deliver_subject, piece_bytes, pieces_max, has_consumers };
+                    let wanted = SnapshotRequest {
+                        reply,
+                        answer,
+                        deliver_subject,
+                        piece_bytes,
+                        pieces_max,
+                        has_consumers,
+                    };
                     send_snapshot(line, wanted).await;
                 }
                 TransferDirection::In { deliver_subject, configuration } => {

@@ -17,7 +17,7 @@ use crate::internal::Subscription;
 use crate::limits::{SNAPSHOT_ANSWER_PATIENCE, SNAPSHOT_READER_LOOK_EVERY, SNAPSHOT_READER_PATIENCE};
 
 /// What a client of a snapshot wants.
-pub(super) struct Wanted {
+pub(super) struct SnapshotRequest {
     pub(super) reply: Option<Name>,
     /// The answer if the snapshot begins.
     pub(super) answer: Vec<u8>,
@@ -28,7 +28,7 @@ pub(super) struct Wanted {
 }
 
 /// Sends the archive of a stream.
-pub(super) async fn send_snapshot(line: Line, wanted: Wanted) {
+pub(super) async fn send_snapshot(line: Line, wanted: SnapshotRequest) {
     let begun = async {
         let client = line.broker.connect_operator(line.identity.clone(), line.vhost).await?;
         let snapshot =
@@ -68,7 +68,7 @@ pub(super) async fn send_snapshot(line: Line, wanted: Wanted) {
 
 struct Sender {
     line: Line,
-    wanted: Wanted,
+    wanted: SnapshotRequest,
     acks: String,
     answers: Subscription,
     /// Whole pieces that were sent, and those of them without an answer.

@@ -2,7 +2,7 @@
 
 use super::client::{Client, Unsettled};
 use super::commands::NewSubscription;
-use super::outgoing::{Outgoing, Place};
+use super::outgoing::{Destination, Outgoing};
 use crate::machine::Shared;
 use crate::model::{MessageRecord, Mode, Model, Outcome, Reads, RouteRecord, RouteState, To};
 use crate::workload::{Action, QueueSpec, Workload, pattern, subject};
@@ -86,7 +86,7 @@ impl Client {
     /// Sends requests to the queue of a service, or in runs with NATS also to a subject.
     fn request(&mut self, shared: &Shared, model: &mut Model, workload: &Workload) {
         let random = &shared.random;
-        let to_queue = Outgoing::new(To::Queue(0), Place::Queue(String::from("rpc")));
+        let to_queue = Outgoing::new(To::Queue(0), Destination::Queue(String::from("rpc")));
         for _ in 0..random.between(1, 4) {
             let outgoing = match workload.nats_share > 0 && random.chance(1, 2) {
                 true => to_topic(subject(random)),
@@ -113,7 +113,7 @@ impl Client {
             }
             group = shared.random.chance(1, 3).then(|| format!("of.{pattern}"));
         }
-        let place = Place::Topic(pattern.clone());
+        let place = Destination::Topic(pattern.clone());
         let reads = Reads::Topic(pattern);
         let new = NewSubscription { reads, place, group, arguments: &[], mode: Mode::Auto, prefetch: 0 };
         self.subscribe(shared, model, new);
@@ -145,7 +145,7 @@ impl Client {
         let prefetch = shared.random.between(1, workload.prefetch_max);
         let spec = model.queue(queue).clone();
         let arguments = if spec.pattern.is_some() { &[][..] } else { &spec.arguments };
-        let (reads, place) = (Reads::Queue(queue), Place::of(&spec));
+        let (reads, place) = (Reads::Queue(queue), Destination::of(&spec));
         let new = NewSubscription { reads, place, group: None, arguments, mode, prefetch };
         self.subscribe(shared, model, new);
     }
@@ -158,7 +158,7 @@ impl Client {
         arguments.push(("x-queue-name", spec.name.clone()));
         let new = NewSubscription {
             reads: Reads::Queue(queue),
-            place: Place::Topic(pattern.clone()),
+            place: Destination::Topic(pattern.clone()),
             group: None,
             arguments: &arguments,
             mode: Mode::Individual,
@@ -276,5 +276,5 @@ impl Client {
 }
 
 fn to_topic(subject: String) -> Outgoing<'static> {
-    Outgoing::new(To::Topic(subject.clone()), Place::Topic(subject))
+    Outgoing::new(To::Topic(subject.clone()), Destination::Topic(subject))
 }

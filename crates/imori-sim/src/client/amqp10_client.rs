@@ -22,7 +22,7 @@ use imori_client::amqp10::{
 
 use super::connection::Connection;
 use super::errors::complaint;
-use super::outgoing::Place;
+use super::outgoing::Destination;
 use super::protocol::{
     Abilities, ClientProtocol, Confirmed, Delivered, Disconnect, Event, Open, Publish, Published, Settle,
     Subscribe, Transact, Unsubscribe,
@@ -475,7 +475,7 @@ impl ClientProtocol for Amqp10Client {
     }
 
     fn subscribe(&mut self, out: &mut Vec<u8>, subscribe: &Subscribe<'_>) {
-        let (Place::Queue(queue) | Place::DeclaredQueue(queue)) = subscribe.place else { return };
+        let (Destination::Queue(queue) | Destination::DeclaredQueue(queue)) = subscribe.place else { return };
         let handle = self.next_handle;
         self.next_handle += 1;
         let address = format!("queue://{queue}");
@@ -509,8 +509,8 @@ impl ClientProtocol for Amqp10Client {
 
     fn publish(&mut self, out: &mut Vec<u8>, publish: &Publish<'_>) -> Option<usize> {
         let address = match &publish.outgoing.place {
-            Place::Queue(queue) | Place::DeclaredQueue(queue) => format!("queue://{queue}"),
-            Place::Topic(subject) | Place::Reply(subject) => format!("topic://{subject}"),
+            Destination::Queue(queue) | Destination::DeclaredQueue(queue) => format!("queue://{queue}"),
+            Destination::Topic(subject) | Destination::Reply(subject) => format!("topic://{subject}"),
         };
         let sent = match publish.transaction {
             Some(_) => Sent::Posting,

@@ -15,7 +15,7 @@ use imori_client::amqp091::{self, Login, Reader, TOPICS, push_login, push_publis
 
 use super::connection::Connection;
 use super::errors::complaint;
-use super::outgoing::Place;
+use super::outgoing::Destination;
 use super::protocol::{
     Abilities, ClientProtocol, Confirmed, Delivered, Disconnect, Event, Open, Publish, Published, Settle,
     Subscribe, Transact, Unsubscribe,
@@ -163,7 +163,7 @@ impl ClientProtocol for AmqpClient {
     }
 
     fn subscribe(&mut self, out: &mut Vec<u8>, subscribe: &Subscribe<'_>) {
-        let (Place::Queue(queue) | Place::DeclaredQueue(queue)) = subscribe.place else { return };
+        let (Destination::Queue(queue) | Destination::DeclaredQueue(queue)) = subscribe.place else { return };
         let prefetch_count = u16::try_from(subscribe.prefetch).unwrap_or(u16::MAX);
         self.asked.push_back((basic::QosOk::ID, Vec::new()));
         push_qos(out, self.channel, prefetch_count, false);
@@ -189,8 +189,8 @@ impl ClientProtocol for AmqpClient {
 
     fn publish(&mut self, out: &mut Vec<u8>, publish: &Publish<'_>) -> Option<usize> {
         let (exchange, routing_key) = match &publish.outgoing.place {
-            Place::Queue(queue) | Place::DeclaredQueue(queue) => ("", queue),
-            Place::Topic(subject) | Place::Reply(subject) => (TOPICS, subject),
+            Destination::Queue(queue) | Destination::DeclaredQueue(queue) => ("", queue),
+            Destination::Topic(subject) | Destination::Reply(subject) => (TOPICS, subject),
         };
         let to = basic::Publish { exchange, routing_key, mandatory: false, immediate: false };
         let properties = if publish.outgoing.is_persistent { &PERSISTENT[..] } else { &TRANSIENT };

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::client::{Awaited, Client, OwnSubscription, Transaction, Unconfirmed, Unsettled};
-use super::outgoing::{Outgoing, Place, body, message_name};
+use super::outgoing::{Destination, Outgoing, body, message_name};
 use super::protocol::{
     CancelDelayed, ClientProtocol, Disconnect, HeaderUse, Open, Operate, Publish, Settle, Subscribe,
     Transact, Unsubscribe,
@@ -23,7 +23,7 @@ const NO_DELIVERY: &str = "0";
 /// A subscription to make.
 pub(crate) struct NewSubscription<'a> {
     pub(crate) reads: Reads,
-    pub(crate) place: Place,
+    pub(crate) place: Destination,
     /// The group whose members share messages.
     pub(crate) group: Option<String>,
     pub(crate) arguments: &'a [(&'static str, String)],
@@ -220,7 +220,7 @@ impl Client {
 
     /// Cancels a delayed message that was sent to this queue.
     pub(crate) fn cancel(&mut self, shared: &Shared, model: &mut Model, message: usize, queue: usize) {
-        let place = Place::of(model.queue(queue));
+        let place = Destination::of(model.queue(queue));
         let record = model.message(message);
         record.cancels += 1;
         if record.cancel == Cancel::Not {

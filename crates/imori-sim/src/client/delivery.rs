@@ -1,7 +1,7 @@
 //! Handles deliveries: each must be as it was sent, and may be a request to answer.
 
 use super::client::{Client, Unsettled};
-use super::outgoing::{Outgoing, Place, body};
+use super::outgoing::{Destination, Outgoing, body};
 use super::protocol::{Delivered, NumberHeader};
 use crate::machine::Shared;
 use crate::model::{Arrived, Mode, Model, Outcome, Reads, To};
@@ -94,7 +94,7 @@ impl Client {
             && !self.accepts_all
         {
             let wants_receipt = shared.random.chance(1, 3);
-            let outgoing = Outgoing::new(To::Inbox(publisher), Place::Reply(reply_to));
+            let outgoing = Outgoing::new(To::Inbox(publisher), Destination::Reply(reply_to));
             self.publish(shared, model, &Outgoing { wants_receipt, ..outgoing });
         }
     }

@@ -16,7 +16,7 @@ use imori_core::outbound::INBOX_PREFIX;
 use imori_core::route::{Arguments, BindingKey, ExchangeKind, Settings, Syntax};
 
 use super::errors::complaint;
-use super::outgoing::{Outgoing, Place, shared_name};
+use super::outgoing::{Destination, Outgoing, shared_name};
 use super::protocol::{
     Abilities, ClientProtocol, Confirmed, Delivered, Disconnect, Event, HeaderUse, NumberHeader, Operate,
     Publish, Published, Settle, Subscribe, Unsubscribe,
@@ -212,7 +212,7 @@ impl ClientProtocol for InternalClient {
 
     fn subscribe(&mut self, out: &mut Vec<u8>, subscribe: &Subscribe<'_>) {
         let verb = match subscribe.place {
-            Place::Queue(name) | Place::DeclaredQueue(name) => Verb::Consume(Box::new(Consume {
+            Destination::Queue(name) | Destination::DeclaredQueue(name) => Verb::Consume(Box::new(Consume {
                 queue: Name::from(name.as_str()),
                 credit: u32::try_from(subscribe.prefetch).unwrap_or(u32::MAX),
                 settles: true,
@@ -221,12 +221,14 @@ impl ClientProtocol for InternalClient {
                 selector: None,
                 is_browser: false,
             })),
-            Place::Topic(pattern) | Place::Reply(pattern) => Verb::Subscribe(Box::new(SubscribeVerb {
-                exchange: Name::new(TOPIC_EXCHANGE),
-                key: key(pattern),
-                group: None,
-                selector: None,
-            })),
+            Destination::Topic(pattern) | Destination::Reply(pattern) => {
+                Verb::Subscribe(Box::new(SubscribeVerb {
+                    exchange: Name::new(TOPIC_EXCHANGE),
+                    key: key(pattern),
+                    group: None,
+                    selector: None,
+                }))
+            }
         };
         let number = self.ask(out, verb, Some(subscribe.confirm));
         self.names.insert(number, String::from(subscribe.id));
@@ -241,9 +243,11 @@ impl ClientProtocol for InternalClient {
     fn publish(&mut self, out: &mut Vec<u8>, publish: &Publish<'_>) -> Option<usize> {
         let outgoing = publish.outgoing;
         let (to, is_reply) = match &outgoing.place {
-            Place::Queue(name) | Place::DeclaredQueue(name) => (Address::new(b"", name.as_bytes()), false),
-            Place::Topic(subject) => (Address::new(TOPIC_EXCHANGE, subject.as_bytes()), false),
-            Place::Reply(address) => {
+            Destination::Queue(name) | Destination::DeclaredQueue(name) => {
+                (Address::new(b"", name.as_bytes()), false)
+            }
+            Destination::Topic(subject) => (Address::new(TOPIC_EXCHANGE, subject.as_bytes()), false),
+            Destination::Reply(address) => {
                 let (exchange, subject) = address.split_once(SEPARATOR).unwrap_or(("", address));
                 (Address::new(exchange.as_bytes(), subject.as_bytes()), true)
             }

@@ -25,7 +25,7 @@ pub(crate) use commands::NewSubscription;
 pub(crate) use connection::Connection;
 pub(crate) use internal_client::InternalClient;
 pub(crate) use nats_client::NatsClient;
-pub(crate) use outgoing::{Place, body, shared_name};
+pub(crate) use outgoing::{Destination, body, shared_name};
 pub(crate) use protocol::ClientProtocol;
 pub(crate) use reading::{read_last_bytes, receive};
 pub(crate) use stomp_client::StompClient;

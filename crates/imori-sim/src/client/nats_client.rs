@@ -8,7 +8,7 @@ use imori_nats::codec::headers::Headers;
 use imori_nats::codec::operation::{self, Message, ServerOp};
 use imori_nats::limits::Limits;
 
-use super::outgoing::{Place, shared_name};
+use super::outgoing::{Destination, shared_name};
 use super::protocol::{
     Abilities, ClientProtocol, Confirmed, Delivered, Disconnect, Event, HeaderUse, NumberHeader, Publish,
     Subscribe, Unsubscribe,
@@ -149,14 +149,14 @@ fn block(publish: &Publish<'_>) -> Vec<u8> {
 }
 
 /// The subject of a place. `*.#`, one word or more, is `>` in NATS.
-fn subject(place: &Place) -> String {
+fn subject(place: &Destination) -> String {
     match place {
-        Place::Queue(name) | Place::DeclaredQueue(name) => format!("imori.queue.{name}"),
-        Place::Topic(subject) => match subject.strip_suffix("*.#") {
+        Destination::Queue(name) | Destination::DeclaredQueue(name) => format!("imori.queue.{name}"),
+        Destination::Topic(subject) => match subject.strip_suffix("*.#") {
             Some(beginning) => format!("{beginning}>"),
             None => subject.clone(),
         },
-        Place::Reply(subject) => subject.clone(),
+        Destination::Reply(subject) => subject.clone(),
     }
 }
 

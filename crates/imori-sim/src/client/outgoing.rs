@@ -8,7 +8,7 @@ use crate::workload::QueueSpec;
 #[derive(Debug, Clone)]
 pub(crate) struct Outgoing<'a> {
     pub(crate) to: To,
-    pub(crate) place: Place,
+    pub(crate) place: Destination,
     pub(crate) arguments: &'a [(&'static str, String)],
     /// The inbox of its publisher that receives replies.
     pub(crate) reply_to: Option<usize>,
@@ -28,7 +28,7 @@ pub(crate) struct Outgoing<'a> {
 }
 
 impl Outgoing<'_> {
-    pub(crate) fn new(to: To, place: Place) -> Outgoing<'static> {
+    pub(crate) fn new(to: To, place: Destination) -> Outgoing<'static> {
         Outgoing {
             to,
             place,
@@ -50,7 +50,7 @@ impl Outgoing<'_> {
 
 /// A destination or source in the broker, independent of protocol.
 #[derive(Debug, Clone)]
-pub(crate) enum Place {
+pub(crate) enum Destination {
     /// A queue; protocols that can declare it by use do so.
     Queue(String),
     /// A queue that exists.
@@ -61,12 +61,12 @@ pub(crate) enum Place {
     Reply(String),
 }
 
-impl Place {
+impl Destination {
     /// The place of one of the run's queues.
-    pub(crate) fn of(spec: &QueueSpec) -> Place {
+    pub(crate) fn of(spec: &QueueSpec) -> Destination {
         match spec.pattern {
-            Some(_) => Place::DeclaredQueue(spec.name.clone()),
-            None => Place::Queue(spec.name.clone()),
+            Some(_) => Destination::DeclaredQueue(spec.name.clone()),
+            None => Destination::Queue(spec.name.clone()),
         }
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! A client's memory of what it sent, and all checks, are the same for every protocol.
 
-use super::outgoing::{Outgoing, Place};
+use super::outgoing::{Destination, Outgoing};
 use crate::model::{Mode, Outcome};
 
 /// A protocol, from its clients' side.
@@ -136,7 +136,7 @@ pub(crate) struct Open<'a> {
 #[derive(Debug)]
 pub(crate) struct Subscribe<'a> {
     pub(crate) id: &'a str,
-    pub(crate) place: &'a Place,
+    pub(crate) place: &'a Destination,
     pub(crate) group: Option<&'a str>,
     pub(crate) mode: Mode,
     pub(crate) prefetch: usize,
@@ -169,7 +169,7 @@ pub(crate) struct Publish<'a> {
 /// Delayed messages to cancel.
 #[derive(Debug)]
 pub(crate) struct CancelDelayed<'a> {
-    pub(crate) place: &'a Place,
+    pub(crate) place: &'a Destination,
     pub(crate) name: &'a str,
     pub(crate) confirm: Option<&'a str>,
 }

@@ -1,7 +1,7 @@
 //! Publishing, with properties added at random.
 
 use super::client::Client;
-use super::outgoing::{Outgoing, Place};
+use super::outgoing::{Destination, Outgoing};
 use super::protocol::HeaderUse;
 use crate::broker_end::EndKind;
 use crate::machine::Shared;
@@ -28,7 +28,7 @@ impl Client {
         let is_own = spec.name.starts_with("own");
         let arguments = if is_own { &[][..] } else { &spec.arguments };
         let outgoing =
-            Outgoing { arguments, ..Outgoing::new(To::Queue(queue), Place::Queue(spec.name.clone())) };
+            Outgoing { arguments, ..Outgoing::new(To::Queue(queue), Destination::Queue(spec.name.clone())) };
         for _ in 0..shared.random.between(1, workload.burst_max) {
             self.send_somehow(shared, model, workload, outgoing.clone());
         }
@@ -96,7 +96,7 @@ impl Client {
             is_in_transaction: self.transaction.is_some() && random.chance(2, 3),
             is_persistent: true,
             is_too_large: true,
-            ..Outgoing::new(To::Queue(queue), Place::of(&spec))
+            ..Outgoing::new(To::Queue(queue), Destination::of(&spec))
         };
         self.publish(shared, model, &outgoing);
         if outgoing.is_in_transaction {
@@ -135,9 +135,9 @@ impl Client {
                 if !self.may_send_to(spec) {
                     return;
                 }
-                (Place::of(spec), spec.arguments.clone())
+                (Destination::of(spec), spec.arguments.clone())
             }
-            To::Topic(subject) => (Place::Topic(subject.clone()), Vec::new()),
+            To::Topic(subject) => (Destination::Topic(subject.clone()), Vec::new()),
             To::Inbox(_) => return,
         };
         let outgoing = Outgoing {

@@ -7,7 +7,7 @@ use imori_stomp::codec::frame::Frame;
 use imori_stomp::codec::version::Version;
 use imori_stomp::limits::Limits;
 
-use super::outgoing::{Place, message_name, shared_name};
+use super::outgoing::{Destination, message_name, shared_name};
 use super::protocol::{
     Abilities, CancelDelayed, ClientProtocol, Confirmed, Delivered, Disconnect, Event, HeaderUse,
     NumberHeader, Publish, Settle, Subscribe, Transact, Unsubscribe,
@@ -216,12 +216,12 @@ fn optional(frame: &mut FrameWriter<'_>, name: &'static str, value: Option<&str>
     }
 }
 
-fn destination(place: &Place) -> String {
+fn destination(place: &Destination) -> String {
     match place {
-        Place::Queue(name) => format!("/queue/{name}"),
-        Place::DeclaredQueue(name) => format!("/amq/queue/{name}"),
-        Place::Topic(subject) => format!("/topic/{subject}"),
-        Place::Reply(destination) => destination.clone(),
+        Destination::Queue(name) => format!("/queue/{name}"),
+        Destination::DeclaredQueue(name) => format!("/amq/queue/{name}"),
+        Destination::Topic(subject) => format!("/topic/{subject}"),
+        Destination::Reply(destination) => destination.clone(),
     }
 }
 

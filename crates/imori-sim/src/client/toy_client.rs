@@ -6,7 +6,7 @@ use imori_core::outbound::SessionId;
 use imori_testkit::toy::{Fields, Frame, Kind, PAYLOAD_BYTES_MAX, decode, push};
 
 use super::errors::complaint;
-use super::outgoing::Place;
+use super::outgoing::Destination;
 use super::protocol::{
     Abilities, ClientProtocol, Confirmed, Delivered, Disconnect, Event, Open, Publish, Published, Settle,
     Subscribe, Unsubscribe,
@@ -142,11 +142,11 @@ impl ClientProtocol for ToyClient {
         let tag = [tag(subscribe.id)];
         let confirm = subscribe.confirm;
         match subscribe.place {
-            Place::Queue(queue) | Place::DeclaredQueue(queue) => {
+            Destination::Queue(queue) | Destination::DeclaredQueue(queue) => {
                 let credit = (subscribe.prefetch as u32).to_be_bytes();
                 self.ask(out, Kind::Consume, &[&tag, &credit, &name(queue)], confirm);
             }
-            Place::Topic(pattern) | Place::Reply(pattern) => {
+            Destination::Topic(pattern) | Destination::Reply(pattern) => {
                 self.ask(out, Kind::Subscribe, &[&tag, &name(pattern)], confirm);
             }
         }
@@ -158,8 +158,8 @@ impl ClientProtocol for ToyClient {
 
     fn publish(&mut self, out: &mut Vec<u8>, publish: &Publish<'_>) -> Option<usize> {
         let (exchange, subject) = match &publish.outgoing.place {
-            Place::Queue(queue) | Place::DeclaredQueue(queue) => ("", queue),
-            Place::Topic(subject) | Place::Reply(subject) => ("amq.topic", subject),
+            Destination::Queue(queue) | Destination::DeclaredQueue(queue) => ("", queue),
+            Destination::Topic(subject) | Destination::Reply(subject) => ("amq.topic", subject),
         };
         let is_persistent = [u8::from(publish.outgoing.is_persistent)];
         let len = (publish.body.len() as u32).to_be_bytes();

@@ -12,4 +12,4 @@ mod device;
 pub(crate) use definitions::Definitions;
 pub(crate) use device::{Device, DeviceFile};
 pub(crate) use log::{Log, Step};
-pub(crate) use store::{Found, Store, last_checkpoint};
+pub(crate) use store::{OpenedStore, Store, last_checkpoint};

@@ -26,7 +26,7 @@ pub(crate) struct Store {
 }
 
 /// The content of a store at its opening.
-pub(crate) struct Found {
+pub(crate) struct OpenedStore {
     /// The journal's records, without messages.
     pub(crate) recovered: Recovered,
     pub(crate) messages: Messages<DeviceFile>,
@@ -63,7 +63,7 @@ impl Store {
         file_blocks: usize,
         definitions: Definitions,
         bug: Option<Bug>,
-    ) -> Result<(Store, Found), String> {
+    ) -> Result<(Store, OpenedStore), String> {
         let settings = Store::journal_settings(file_blocks);
         let boot = Some(BootId([boot; 16]));
         let last_end = run_mark::read(&device, boot).map_err(|error| error.to_string())?;
@@ -96,7 +96,7 @@ impl Store {
         }
         Ok((
             Store { log, segments, manifest_log },
-            Found { recovered, messages, checkpoint, pages, was_clean },
+            OpenedStore { recovered, messages, checkpoint, pages, was_clean },
         ))
     }
 }

@@ -9,7 +9,7 @@ use imori_store::disk::sim_disk::{self, Call, DiskFault, EIO, ENOSPC, SimDisk, S
 use super::simulation::{DiskFull, Simulation, coroutines};
 use crate::broker_end::{Crash, EndKind, Phase};
 use crate::client::read_last_bytes;
-use crate::journal::{Device, Found, Step, Store};
+use crate::journal::{Device, OpenedStore, Step, Store};
 use crate::machine::{STORE_THREADS, Status};
 use crate::property::Property;
 use crate::store::restore;
@@ -183,7 +183,7 @@ impl Simulation {
 
     /// Opens the store that an end left. A power cut may interrupt the opening, which is then
     /// repeated; the returned kind is the worse of both ends.
-    fn reopen(&mut self, state: &State, kind: EndKind) -> Option<(Store, Found, EndKind)> {
+    fn reopen(&mut self, state: &State, kind: EndKind) -> Option<(Store, OpenedStore, EndKind)> {
         let shared = &self.shared;
         let left = |state: &State, kind: EndKind| match kind {
             EndKind::Kill => state.clone(),

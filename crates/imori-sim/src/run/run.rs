@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use super::simulation::{LONG_REST, REST, Simulation};
 use crate::check::{check_end, expected_charge};
-use crate::client::{NewSubscription, Place};
+use crate::client::{Destination, NewSubscription};
 use crate::model::{Goodbyes, Mode, Reads};
 use crate::property::{Property, Violation};
 use crate::workload::Workload;
@@ -226,7 +226,7 @@ impl Simulation {
             let client = self.clients.last_mut()?;
             let new = NewSubscription {
                 reads: Reads::Queue(queue),
-                place: Place::DeclaredQueue(spec.name),
+                place: Destination::DeclaredQueue(spec.name),
                 group: None,
                 arguments: &[],
                 mode: Mode::Individual,

@@ -19,13 +19,13 @@ use imori_store::recovery::{Messages, ReadError};
 use imori_store::segment::PageRef;
 
 use super::pending_dead_letters::unread_rejections;
-use crate::journal::{DeviceFile, Found};
+use crate::journal::{DeviceFile, OpenedStore};
 use crate::machine::{Shared, is_unread};
 use crate::planted::Bug;
 
 /// Gives a new broker the queues of its store; returns the queues to wake.
-pub(crate) fn restore(shared: &mut Shared, found: Found) -> Result<Vec<Awakening>, RecordError> {
-    let Found { recovered, mut messages, checkpoint, pages, was_clean } = found;
+pub(crate) fn restore(shared: &mut Shared, found: OpenedStore) -> Result<Vec<Awakening>, RecordError> {
+    let OpenedStore { recovered, mut messages, checkpoint, pages, was_clean } = found;
     let floor = Lsn(recovered.report.floor.map_or(0, |floor| floor.0));
     let records = &recovered.records;
     let was_clean = was_clean || shared.has(Bug::MarkForgotten);

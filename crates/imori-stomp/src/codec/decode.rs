@@ -55,7 +55,7 @@ enum Progress {
     /// Nothing has been scanned.
     Start,
     /// The end of the headers does not start before this byte.
-    Head { scanned: usize },
+    HeaderBlock { scanned: usize },
     /// The length of the whole frame in bytes.
     Body { needed: usize },
     /// There is no NUL in the body before this byte. A body that passes `max` is too long.
@@ -66,7 +66,7 @@ impl Progress {
     fn needed(self) -> Option<usize> {
         match self {
             Self::Body { needed } => Some(needed),
-            Self::Start | Self::Head { .. } | Self::BodyUntilNul { .. } => None,
+            Self::Start | Self::HeaderBlock { .. } | Self::BodyUntilNul { .. } => None,
         }
     }
 }
@@ -130,14 +130,14 @@ impl Decoder {
                 self.progress = Progress::BodyUntilNul { scanned: input.len(), max };
                 is_over
             }
-            Progress::Head { scanned } => {
+            Progress::HeaderBlock { scanned } => {
                 // A NUL or too many bytes are errors, which decoding reports.
                 let max = self.head_bytes_max() + Command::BYTES_MAX + 2;
                 let is_over =
                     input.len() <= SHORT_HEAD_BYTES || input.len() > max || ends_head(input, scanned);
                 // The empty line is at most three bytes long, and two of them may have been scanned
                 // already.
-                self.progress = Progress::Head { scanned: input.len().saturating_sub(2) };
+                self.progress = Progress::HeaderBlock { scanned: input.len().saturating_sub(2) };
                 is_over
             }
         }
@@ -215,7 +215,7 @@ impl Decoder {
     }
 
     fn incomplete_head(&mut self, input: &[u8]) -> Step<'static> {
-        self.progress = Progress::Head { scanned: input.len().saturating_sub(2) };
+        self.progress = Progress::HeaderBlock { scanned: input.len().saturating_sub(2) };
         Step::Incomplete { needed: None }
     }
 

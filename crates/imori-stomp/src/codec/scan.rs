@@ -38,7 +38,7 @@ pub(crate) struct HeadLimits {
 
 /// A complete header block.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Head {
+pub(crate) struct HeaderBlock {
     /// Number of header lines, which is the number of filled spans.
     pub(crate) count: usize,
     /// Length of the lines in bytes, without the empty one.
@@ -59,7 +59,7 @@ pub(crate) fn scan(
     input: &[u8],
     spans: &mut [Span],
     limits: HeadLimits,
-) -> Result<Option<Head>, DecodeError> {
+) -> Result<Option<HeaderBlock>, DecodeError> {
     // The longest block plus the empty line.
     let input = input.get(..limits.bytes_max.saturating_add(2)).unwrap_or(input);
     let count_max = spans.len();
@@ -98,7 +98,7 @@ pub(crate) fn scan(
                             NOWHERE => None,
                             _ => Some(content_length(input, length_colon, length_end, limits.is_trimmed)?),
                         };
-                        return Ok(Some(Head {
+                        return Ok(Some(HeaderBlock {
                             count: count_max.wrapping_sub(free.len()),
                             block_len: start,
                             len: at.wrapping_add(1),

@@ -16,7 +16,7 @@ const DEFAULT_ADMIN: &str = "http://127.0.0.1:15672";
 
 /// Selects the broker to ask and the format of its answer.
 #[derive(Debug, Args)]
-pub(crate) struct Asked {
+pub(crate) struct AdminOptions {
     /// The admin listener of the broker: `http://user:password@host:port`, or `https://…` with TLS. Without user and
     /// password you act as the operator of a broker on this machine, which requires permission to read its data folder.
     ///
@@ -37,7 +37,7 @@ pub(crate) struct Asked {
     json: bool,
 }
 
-impl Asked {
+impl AdminOptions {
     pub(crate) fn admin(&self) -> anyhow::Result<Admin> {
         if let Some(admin) = &self.admin {
             return Admin::at(admin, &self.data_dir, &self.trust);
@@ -84,7 +84,7 @@ impl Asked {
 #[derive(Debug, Args)]
 pub(crate) struct Listed {
     #[command(flatten)]
-    asked: Asked,
+    asked: AdminOptions,
     /// Only objects of this vhost; without it, of all vhosts.
     #[arg(long, value_name = "NAME")]
     vhost: Option<String>,

@@ -6,4 +6,4 @@ pub(crate) mod admin;
 
 pub(crate) use admin::{ADMIN_URL_FILE, Admin, segment};
 pub(crate) use context::Context;
-pub(crate) use listing::{Asked, Listed, print_aligned, print_table, text};
+pub(crate) use listing::{AdminOptions, Listed, print_aligned, print_table, text};

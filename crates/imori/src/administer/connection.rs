@@ -5,7 +5,7 @@ use std::time::{Duration, UNIX_EPOCH};
 use clap::{Args, Subcommand};
 use serde_json::Value;
 
-use crate::admin_client::{Admin, Asked, print_aligned, print_table, segment, text};
+use crate::admin_client::{Admin, AdminOptions, print_aligned, print_table, segment, text};
 use crate::figures::{bytes, count, duration};
 use crate::output::print_line;
 
@@ -24,7 +24,7 @@ enum ConnectionCommand {
     /// List the clients of all protocols.
     Ls {
         #[command(flatten)]
-        asked: Asked,
+        asked: AdminOptions,
     },
     /// Show one connection: its client, what it has sent and received, and its consumers with their credit.
     Show(Named),
@@ -44,7 +44,7 @@ enum ConnectionCommand {
 #[derive(Debug, Args)]
 struct Named {
     #[command(flatten)]
-    asked: Asked,
+    asked: AdminOptions,
     /// The name of the connection as the list shows it: `127.0.0.1:51000 -> 127.0.0.1:5672`.
     name: String,
 }

@@ -8,7 +8,7 @@ use anyhow::{Context as _, bail};
 use clap::{Args, Subcommand, ValueEnum};
 use serde_json::{Value, json};
 
-use crate::admin_client::{Asked, segment};
+use crate::admin_client::{AdminOptions, segment};
 use crate::nats_server::{self, Converted, definitions};
 use crate::output::{print_error, print_line};
 
@@ -24,7 +24,7 @@ enum DefinitionsCommand {
     /// Print the definitions. The hashes of passwords are among them.
     Export {
         #[command(flatten)]
-        asked: Asked,
+        asked: AdminOptions,
         /// Print only the declarations of this vhost.
         #[arg(long, value_name = "NAME")]
         vhost: Option<String>,
@@ -35,7 +35,7 @@ enum DefinitionsCommand {
     /// prints the resulting definitions.
     Import {
         #[command(flatten)]
-        asked: Asked,
+        asked: AdminOptions,
         /// Make the declarations of the document in this vhost.
         #[arg(long, value_name = "NAME")]
         vhost: Option<String>,
@@ -55,7 +55,7 @@ enum DefinitionsCommand {
     /// messages stay. If no user is left, the user `admin` is created and its password printed.
     Recover {
         #[command(flatten)]
-        asked: Asked,
+        asked: AdminOptions,
         #[command(flatten)]
         content: RecoveredContent,
     },

@@ -3,14 +3,14 @@
 use clap::Args;
 use serde_json::{Map, Value, json};
 
-use crate::admin_client::{Asked, segment};
+use crate::admin_client::{AdminOptions, segment};
 use crate::output::print_line;
 
 /// The options that `imori vhost limit` and `imori user limit` share.
 #[derive(Debug, Args)]
 pub(super) struct Limited {
     #[command(flatten)]
-    asked: Asked,
+    asked: AdminOptions,
     /// Connections at the same time, of all protocols; `-1` is no limit, `0` refuses every connection.
     #[arg(long, value_name = "COUNT", allow_negative_numbers = true)]
     max_connections: Option<i64>,

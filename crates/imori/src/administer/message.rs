@@ -4,14 +4,14 @@ use anyhow::bail;
 use clap::{Args, ValueEnum};
 use serde_json::{Map, Value, json};
 
-use crate::admin_client::{Asked, segment, text};
+use crate::admin_client::{AdminOptions, segment, text};
 use crate::output::print_line;
 
 /// Selects the queue for a command on its messages.
 #[derive(Debug, Args)]
 struct Of {
     #[command(flatten)]
-    asked: Asked,
+    asked: AdminOptions,
     /// The vhost of the queue.
     #[arg(long, value_name = "NAME", default_value = "/")]
     vhost: String,

@@ -3,7 +3,7 @@
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
-use crate::admin_client::{Asked, segment};
+use crate::admin_client::{AdminOptions, segment};
 use crate::arguments::{argument, object};
 use crate::output::print_line;
 
@@ -19,7 +19,7 @@ enum PolicyCommand {
     /// List policies by rising priority.
     Ls {
         #[command(flatten)]
-        asked: Asked,
+        asked: AdminOptions,
         /// List operator policies.
         #[arg(long)]
         operator: bool,
@@ -56,7 +56,7 @@ enum PolicyCommand {
 #[derive(Debug, Args)]
 struct Named {
     #[command(flatten)]
-    asked: Asked,
+    asked: AdminOptions,
     /// An operator policy, which limits what policies may set.
     #[arg(long)]
     operator: bool,

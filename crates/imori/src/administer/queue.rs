@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::message::{Move, Peek, Publish, Retry, Take};
 use super::queue_report::evidence;
-use crate::admin_client::{Asked, segment};
+use crate::admin_client::{AdminOptions, segment};
 use crate::arguments::{argument, object};
 use crate::output::print_line;
 
@@ -21,7 +21,7 @@ enum QueueCommand {
     /// List queues with their ready messages, unsettled deliveries and consumers.
     Ls {
         #[command(flatten)]
-        asked: Asked,
+        asked: AdminOptions,
         /// The queues of this vhost; without it, of all vhosts.
         #[arg(long, value_name = "NAME")]
         vhost: Option<String>,
@@ -78,7 +78,7 @@ enum QueueCommand {
 #[derive(Debug, Args)]
 struct Named {
     #[command(flatten)]
-    asked: Asked,
+    asked: AdminOptions,
     /// The vhost of the queue.
     #[arg(long, value_name = "NAME", default_value = "/")]
     vhost: String,

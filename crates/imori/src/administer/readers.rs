@@ -2,7 +2,7 @@
 
 use clap::{Args, Subcommand};
 
-use crate::admin_client::{Asked, segment};
+use crate::admin_client::{AdminOptions, segment};
 use crate::output::print_line;
 
 /// Enough pages for all sessions or consumers of any broker.
@@ -20,7 +20,7 @@ enum SessionCommand {
     /// List sessions with their unsettled deliveries.
     Ls {
         #[command(flatten)]
-        asked: Asked,
+        asked: AdminOptions,
     },
 }
 
@@ -53,14 +53,14 @@ enum ConsumerCommand {
     /// List consumers.
     Ls {
         #[command(flatten)]
-        asked: Asked,
+        asked: AdminOptions,
         /// Consumers of queues whose names contain this text.
         queue: Option<String>,
     },
     /// End a consumer; its client is told, or loses its connection if its protocol has no such message.
     Close {
         #[command(flatten)]
-        asked: Asked,
+        asked: AdminOptions,
         /// The connection, as the list shows it.
         connection: String,
         /// The id of the consumer, as the list shows it.

@@ -3,7 +3,7 @@
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
-use crate::admin_client::{Asked, Listed, segment};
+use crate::admin_client::{AdminOptions, Listed, segment};
 use crate::arguments::{argument, object};
 use crate::output::print_line;
 
@@ -54,7 +54,7 @@ enum ExchangeCommand {
 #[derive(Debug, Args)]
 struct Named {
     #[command(flatten)]
-    asked: Asked,
+    asked: AdminOptions,
     /// The vhost of the exchange.
     #[arg(long, value_name = "NAME", default_value = "/")]
     vhost: String,
@@ -93,7 +93,7 @@ enum BindingCommand {
 #[derive(Debug, Args)]
 struct Ends {
     #[command(flatten)]
-    asked: Asked,
+    asked: AdminOptions,
     /// The vhost of source and destination.
     #[arg(long, value_name = "NAME", default_value = "/")]
     vhost: String,

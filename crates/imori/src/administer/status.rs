@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::admin_client::Asked;
+use crate::admin_client::AdminOptions;
 use clap::Args;
 use serde_json::Value;
 
@@ -10,7 +10,7 @@ use serde_json::Value;
 #[derive(Debug, Args)]
 pub(crate) struct Status {
     #[command(flatten)]
-    asked: Asked,
+    asked: AdminOptions,
 }
 
 impl Status {

@@ -12,7 +12,7 @@ use imori_core::name::Printable;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use crate::admin_client::{Asked, print_table, segment, text};
+use crate::admin_client::{AdminOptions, print_table, segment, text};
 use crate::archive_files::{self, NewBackup};
 use crate::output::print_line;
 
@@ -34,7 +34,7 @@ enum StreamCommand {
     /// List streams with what they hold.
     Ls {
         #[command(flatten)]
-        asked: Asked,
+        asked: AdminOptions,
         /// The streams of this vhost; without it, of all vhosts.
         #[arg(long, value_name = "NAME")]
         vhost: Option<String>,
@@ -89,7 +89,7 @@ enum StreamCommand {
     /// Make a stream of a backup, by this command or by `nats stream backup`.
     Restore {
         #[command(flatten)]
-        asked: Asked,
+        asked: AdminOptions,
         /// The vhost of the stream.
         #[arg(long, value_name = "NAME", default_value = "/")]
         vhost: String,
@@ -113,7 +113,7 @@ enum StreamCommand {
 #[derive(Debug, Args)]
 struct Named {
     #[command(flatten)]
-    asked: Asked,
+    asked: AdminOptions,
     /// The vhost of the stream.
     #[arg(long, value_name = "NAME", default_value = "/")]
     vhost: String,
@@ -241,7 +241,7 @@ fn state(shown: &Value) -> Value {
 }
 
 /// Makes a stream of a backup.
-fn restore(asked: Asked, vhost: String, from: &Path) -> anyhow::Result<()> {
+fn restore(asked: AdminOptions, vhost: String, from: &Path) -> anyhow::Result<()> {
     let (mut facts, mut archive) = archive_files::open(from)?;
     let configuration = facts["config"].take();
     let Some(name) = configuration["name"].as_str().map(str::to_owned) else {
@@ -391,7 +391,7 @@ pub fn limits_text(limits: &Value) -> String {
 }
 
 /// Prints messages as JSON, one alone without a list, or for people as a line of facts with headers and body below.
-fn print_messages(asked: &Asked, messages: &Value, is_one: bool) -> anyhow::Result<()> {
+fn print_messages(asked: &AdminOptions, messages: &Value, is_one: bool) -> anyhow::Result<()> {
     if asked.is_json() {
         let shown = if is_one { &messages[0] } else { messages };
         return print_line(&serde_json::to_string_pretty(shown)?);

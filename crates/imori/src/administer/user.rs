@@ -7,7 +7,7 @@ use clap::{Args, Subcommand};
 use serde_json::{Map, Value, json};
 
 use super::limit::Limited;
-use crate::admin_client::{Asked, segment};
+use crate::admin_client::{AdminOptions, segment};
 use crate::output::print_line;
 
 /// Make, change, show and delete users and their permissions.
@@ -20,7 +20,7 @@ pub(crate) struct User {
 #[derive(Debug, Subcommand)]
 enum UserCommand {
     /// List users and their tags.
-    Ls(Asked),
+    Ls(AdminOptions),
     /// Show what a user may do, by vhost.
     Show(Named),
     /// Make a user, or change its password and tags.
@@ -97,7 +97,7 @@ enum UserCommand {
 #[derive(Debug, Args)]
 struct Named {
     #[command(flatten)]
-    asked: Asked,
+    asked: AdminOptions,
     /// The name of the user.
     name: String,
 }

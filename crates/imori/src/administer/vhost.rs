@@ -4,7 +4,7 @@ use clap::{Args, Subcommand};
 use serde_json::json;
 
 use super::limit::Limited;
-use crate::admin_client::{Asked, segment};
+use crate::admin_client::{AdminOptions, segment};
 use crate::output::print_line;
 
 /// Make, show and delete vhosts.
@@ -17,12 +17,12 @@ pub(crate) struct Vhost {
 #[derive(Debug, Subcommand)]
 enum VhostCommand {
     /// List vhosts and their ready messages.
-    Ls(Asked),
+    Ls(AdminOptions),
     /// Make a vhost, or change its description.
     #[command(aliases = ["add", "create"])]
     Set {
         #[command(flatten)]
-        asked: Asked,
+        asked: AdminOptions,
         /// A description for people.
         #[arg(long, value_name = "TEXT", default_value = "")]
         description: String,
@@ -44,7 +44,7 @@ enum VhostCommand {
     /// Delete a vhost with its connections, queues, exchanges and permissions.
     Delete {
         #[command(flatten)]
-        asked: Asked,
+        asked: AdminOptions,
         /// The name of the vhost.
         name: String,
     },

@@ -9,7 +9,7 @@ use clap::Args;
 use imori_core::name::Printable;
 use serde_json::{Value, json};
 
-use crate::admin_client::{Admin, Asked, print_table, segment, text};
+use crate::admin_client::{Admin, AdminOptions, print_table, segment, text};
 use crate::output::{print_error, print_line};
 
 /// The delay before reconnecting to an event stream that the broker did not serve.
@@ -25,7 +25,7 @@ const TOP_PAGES_MAX: usize = 20;
 #[derive(Debug, Args)]
 pub(crate) struct Events {
     #[command(flatten)]
-    asked: Asked,
+    asked: AdminOptions,
     /// Kinds of events, separated by commas, each whole or up to its dot: `queue,login.refused`.
     #[arg(long, value_name = "KINDS", default_value = "")]
     kinds: String,
@@ -91,7 +91,7 @@ impl Events {
 #[derive(Debug, Args)]
 pub(crate) struct Stalls {
     #[command(flatten)]
-    asked: Asked,
+    asked: AdminOptions,
 }
 
 impl Stalls {
@@ -113,7 +113,7 @@ impl Stalls {
 #[derive(Debug, Args)]
 pub(crate) struct Top {
     #[command(flatten)]
-    asked: Asked,
+    asked: AdminOptions,
     /// Show queues and connections only once.
     #[arg(long)]
     once: bool,

@@ -22,7 +22,7 @@ const LOOKS: (Duration, Duration) = (Duration::from_millis(20), Duration::from_s
 
 /// Selects the automation to ask and the format of its answer.
 #[derive(Debug, Args)]
-pub(super) struct Asked {
+pub(super) struct AutomationOptions {
     /// The automation's listener: `http://host:port`, with `user:password@` before the host where it asks for a login, or
     /// `https://…` with TLS.
     ///
@@ -45,7 +45,7 @@ pub(super) struct Asked {
     json: bool,
 }
 
-impl Asked {
+impl AutomationOptions {
     /// The listener.
     pub(super) fn admin(&self) -> anyhow::Result<Admin> {
         Ok(Admin::at(&self.api, &self.data_dir, &self.trust)?.of_automation())

@@ -3,7 +3,7 @@
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
-use super::api::Asked;
+use super::api::AutomationOptions;
 use crate::admin_client::segment;
 use crate::arguments::{argument, object};
 use crate::output::print;
@@ -14,7 +14,7 @@ use crate::output::print;
 #[derive(Debug, Args)]
 pub(super) struct Run {
     #[command(flatten)]
-    asked: Asked,
+    asked: AutomationOptions,
     /// Only request the execution, and print its id.
     #[arg(long = "async")]
     is_async: bool,
@@ -51,7 +51,7 @@ enum ExecCommand {
     /// List executions, the newest first.
     List {
         #[command(flatten)]
-        asked: Asked,
+        asked: AutomationOptions,
         /// Only those of this action.
         #[arg(long, value_name = "REF")]
         action: Option<String>,
@@ -111,7 +111,7 @@ impl Rerun {
 #[derive(Debug, Args)]
 struct Named {
     #[command(flatten)]
-    asked: Asked,
+    asked: AutomationOptions,
     /// The id of the execution.
     id: String,
 }

@@ -3,7 +3,7 @@
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
-use super::api::Asked;
+use super::api::AutomationOptions;
 use crate::admin_client::segment;
 use crate::output::print_line;
 
@@ -19,7 +19,7 @@ enum KvCommand {
     /// List the keys; secret values are masked.
     List {
         #[command(flatten)]
-        asked: Asked,
+        asked: AutomationOptions,
         /// Only keys that begin with this text.
         #[arg(long, value_name = "TEXT")]
         prefix: Option<String>,
@@ -27,7 +27,7 @@ enum KvCommand {
     /// Print the value of a key.
     Get {
         #[command(flatten)]
-        asked: Asked,
+        asked: AutomationOptions,
         /// Print a secret value as it is.
         #[arg(long)]
         decrypt: bool,
@@ -37,7 +37,7 @@ enum KvCommand {
     /// Set a key.
     Set {
         #[command(flatten)]
-        asked: Asked,
+        asked: AutomationOptions,
         /// Keep the value encrypted.
         #[arg(long)]
         secret: bool,
@@ -52,7 +52,7 @@ enum KvCommand {
     /// Delete a key.
     Delete {
         #[command(flatten)]
-        asked: Asked,
+        asked: AutomationOptions,
         /// The name of the key.
         name: String,
     },

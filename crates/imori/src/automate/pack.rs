@@ -3,7 +3,7 @@
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
-use super::api::Asked;
+use super::api::AutomationOptions;
 use crate::admin_client::segment;
 
 /// Install, register, show and remove packs.
@@ -18,12 +18,12 @@ enum PackCommand {
     /// List the packs.
     List {
         #[command(flatten)]
-        asked: Asked,
+        asked: AutomationOptions,
     },
     /// Show a pack.
     Get {
         #[command(flatten)]
-        asked: Asked,
+        asked: AutomationOptions,
         /// The name of the pack.
         name: String,
     },
@@ -34,7 +34,7 @@ enum PackCommand {
     /// Read the folders of packs again; without names, of all packs.
     Register {
         #[command(flatten)]
-        asked: Asked,
+        asked: AutomationOptions,
         /// The names of the packs.
         names: Vec<String>,
     },
@@ -43,7 +43,7 @@ enum PackCommand {
 #[derive(Debug, Args)]
 struct Packs {
     #[command(flatten)]
-    asked: Asked,
+    asked: AutomationOptions,
     /// The packs.
     #[arg(required = true)]
     names: Vec<String>,

@@ -6,7 +6,7 @@ use anyhow::bail;
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
-use super::api::{Asked, json_object, read_file};
+use super::api::{AutomationOptions, json_object, read_file};
 use crate::admin_client::{print_table, segment};
 use crate::output::print_line;
 
@@ -22,7 +22,7 @@ enum RuleCommand {
     /// List the rules.
     List {
         #[command(flatten)]
-        asked: Asked,
+        asked: AutomationOptions,
         /// Only those of this pack.
         #[arg(long, value_name = "NAME")]
         pack: Option<String>,
@@ -32,7 +32,7 @@ enum RuleCommand {
     /// Register a rule.
     Create {
         #[command(flatten)]
-        asked: Asked,
+        asked: AutomationOptions,
         /// A file of YAML or JSON with the rule.
         file: PathBuf,
     },
@@ -52,7 +52,7 @@ enum RuleCommand {
 #[derive(Debug, Args)]
 struct Test {
     #[command(flatten)]
-    asked: Asked,
+    asked: AutomationOptions,
     /// A file with the rule, or the reference of a stored one.
     rule: String,
     /// The payload of an event, as a JSON object.
@@ -76,7 +76,7 @@ struct Test {
 #[derive(Debug, Args)]
 struct Named {
     #[command(flatten)]
-    asked: Asked,
+    asked: AutomationOptions,
     /// The reference of the rule, such as `default.orders`.
     #[arg(value_name = "REF")]
     name: String,

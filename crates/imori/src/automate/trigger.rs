@@ -3,7 +3,7 @@
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
-use super::api::{Asked, json_object};
+use super::api::{AutomationOptions, json_object};
 use crate::admin_client::segment;
 
 /// Show trigger types, and send events.
@@ -18,12 +18,12 @@ enum TriggerCommand {
     /// List the trigger types.
     List {
         #[command(flatten)]
-        asked: Asked,
+        asked: AutomationOptions,
     },
     /// Show a trigger type.
     Get {
         #[command(flatten)]
-        asked: Asked,
+        asked: AutomationOptions,
         /// The reference of the trigger type.
         #[arg(value_name = "REF")]
         name: String,
@@ -31,7 +31,7 @@ enum TriggerCommand {
     /// Send an event of a trigger to the rules.
     Emit {
         #[command(flatten)]
-        asked: Asked,
+        asked: AutomationOptions,
         /// The reference of the trigger.
         #[arg(value_name = "REF")]
         name: String,

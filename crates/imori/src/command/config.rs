@@ -7,7 +7,7 @@ use clap::{Args, Subcommand};
 use imori_server::config::Section;
 use imori_server::small_disk;
 
-use crate::admin_client::Asked;
+use crate::admin_client::AdminOptions;
 use crate::administer::{reload, running};
 use crate::config::{load, sample, show};
 use crate::output::{OutputClosed, print, print_error, print_line};
@@ -49,7 +49,7 @@ enum Action {
     /// that wait for a restart; an invalid configuration changes nothing, and its errors are printed by file and line.
     Reload {
         #[command(flatten)]
-        asked: Asked,
+        asked: AdminOptions,
     },
     /// Print the differences between a running broker and a file, or between two files.
     ///
@@ -59,7 +59,7 @@ enum Action {
     /// Exit codes: 0 no difference, 1 a difference, 2 the configurations cannot be compared.
     Diff {
         #[command(flatten)]
-        asked: Asked,
+        asked: AdminOptions,
         /// The file to compare with the running broker, or the first of two files.
         file: Option<PathBuf>,
         /// The second of two files.
@@ -102,7 +102,7 @@ impl Config {
 }
 
 /// Prints the differences between two configurations and returns the exit code.
-fn diff(asked: &Asked, file: Option<&Path>, second: Option<&Path>) -> anyhow::Result<u8> {
+fn diff(asked: &AdminOptions, file: Option<&Path>, second: Option<&Path>) -> anyhow::Result<u8> {
     let (before, after) = match second {
         Some(second) => (keys_of(file)?, keys_of(Some(second))?),
         None => (running(asked)?, keys_of(file)?),

@@ -89,7 +89,7 @@ fn what_waited_behind_a_page_comes_back_behind_it() {
         };
         let page = FoundPage { facts, live: 1, settled: Ranges::default(), is_doubtful: false };
         let found = put_in_order(vec![page], vec![Waiting::Entry(entry(Lsn(other), b"body"))]);
-        let is_first = matches!(found.first(), Some(Found::Entry(_)));
+        let is_first = matches!(found.first(), Some(RestoredPart::Entry(_)));
         assert_eq!(is_first, is_before, "{other} beside {in_page:?}");
     }
 }
