@@ -108,6 +108,11 @@ ROWS: list[tuple[str, list[Act], set[Kind]]] = [
     ("order is kept", [sent(1), sent(2), taken(2), taken(1)], {Kind.DISORDER}),
     ("but for what came back", [sent(1), sent(2), taken(2), given_back, taken(1)], set()),
     ("after a kill too", [sent(1), sent(2), killed, again(2), again(1)], {Kind.DISORDER}),
+    (
+        "but for what was accepted before it",
+        [sent(1), sent(2), taken(1), killed, again(2), again(1)],
+        set(),
+    ),
     ("half a transaction is found", [moved(1, 2), killed, again(1, "to")], {Kind.TORN}),
     ("none of it is right", [moved(1, 2), killed], set()),
     ("all of it is right", [moved(1, 2), killed, again(1, "to"), again(2, "to")], set()),

@@ -307,7 +307,8 @@ impl From<Waiting> for RestoredPart {
 
 /// Puts messages, given by rising record number, between the pages of their queue and priority.
 ///
-/// A message in no page was out for delivery when its neighbours were written, or arrived after them.
+/// A message in no page was out for delivery when its neighbours were written, or arrived after them. Or it was settled
+/// then, and the settlement was lost; it comes behind the page, marked as redelivered.
 /// Positions rise, and a message's position is never below its own record. So a message with a record behind the
 /// beginning of a page arrived after that whole page.
 pub(crate) fn put_in_order(pages: Vec<FoundPage>, waiting: Vec<Waiting>) -> Vec<RestoredPart> {
