@@ -70,35 +70,66 @@ def run(*command: str, folder: Path = ROOT, **environment: str) -> bool:
     begin = time.monotonic()
     code = subprocess.run(command, cwd=folder, env={**os.environ, **environment}, check=False).returncode
     words = "passed" if code == 0 else f"FAILED (exit code {code})"
-    print(f"---- {' '.join(command)}: {words} in {time.monotonic() - begin:.0f} s", flush=True)
+    shown = " ".join(command).removeprefix(f"{ROOT}/")
+    print(f"---- {shown}: {words} in {time.monotonic() - begin:.0f} s", flush=True)
     return code == 0
 
 
-def rust(files: list[str]) -> list[bool]:
-    """Lints the changed packages and those above, and tests the changed ones.
+def test_programs() -> list[tuple[Path, Path]]:
+    """Builds the tests of all packages, and returns each program with the folder of its package.
 
-    Each package is tested by a run of cargo of its own: features of dependencies follow from the packages of a run, so
-    that another set of packages would have them compiled anew.
+    A run of cargo for one package would compile dependencies anew, because their features follow from the packages of
+    a run. So all are built, of which most are there from `make test`, and the tests of few are run.
     """
+    command = (
+        "cargo",
+        "test",
+        "--workspace",
+        "--locked",
+        "--quiet",
+        "--no-run",
+        "--message-format=json-render-diagnostics",
+    )
+    found = []
+    for message in map(json.loads, output(*command).splitlines()):
+        if message.get("executable") and message["profile"]["test"]:
+            found.append((Path(message["manifest_path"]).parent, Path(message["executable"])))
+    return sorted(found)
+
+
+def tests(names: set[str], simulated: bool) -> list[bool]:
+    """Runs the tests of these packages, and the simulator for few seeds."""
+    begin = time.monotonic()
+    try:
+        programs = test_programs()
+    except subprocess.CalledProcessError:
+        return [False]
+    print(f"---- the tests are built in {time.monotonic() - begin:.0f} s", flush=True)
+    results = []
+    for folder, program in programs:
+        environment = {"CARGO_MANIFEST_DIR": str(folder)}
+        if simulated and folder.name == SIMULATED:
+            filters = ("--quiet", "every_property_holds", "the_same_seed")
+            results.append(run(str(program), *filters, folder=folder, IMORI_SIM_SEEDS=SEEDS, **environment))
+        if folder.name in names:
+            results.append(run(str(program), "--quiet", "--skip", "seeds::", folder=folder, **environment))
+    return results
+
+
+def rust(files: list[str]) -> list[bool]:
+    """Lints the changed packages and those above, and tests the changed ones."""
     workspace = Workspace()
     changed = workspace.changed(files)
     if not changed:
         return []
     above = workspace.above(changed)
-    tested = changed - {SIMULATED}
-    if CONVERSATIONS in above:
-        tested |= {CONVERSATIONS}
-    results = [
+    tested = changed | (above & {CONVERSATIONS})
+    lints = ("cargo", "clippy", "--workspace", "--all-targets", "--locked", "--quiet", "--", "-D", "warnings")
+    return [
         run("cargo", "fmt", "--all", "--check"),
-        run("cargo", "clippy", "--workspace", "--all-targets", "--locked", "--quiet", "--", "-D", "warnings"),
+        run(*lints),
+        *tests({Path(workspace.folders[name]).name for name in tested}, SIMULATED in above),
     ]
-    for name in sorted(tested):
-        results.append(run("cargo", "test", "--package", name, "--tests", "--locked", "--quiet", "--no-fail-fast"))
-    if SIMULATED in above:
-        simulate = ("cargo", "test", "--package", SIMULATED, "--test", "simulation", "--locked", "--quiet")
-        filters = ("--", "every_property_holds", "the_same_seed")
-        results.append(run(*simulate, *filters, IMORI_SIM_SEEDS=SEEDS))
-    return results
 
 
 def python(files: list[str]) -> list[bool]:

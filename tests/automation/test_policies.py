@@ -144,6 +144,8 @@ def test_an_execution_above_the_threshold_waits_also_after_a_kill(
     wait_for((tmp_path / "go-0.began").exists)
     kill(first)
     second = start()
+    # What is requested before the waiting executions are taken up may come before them.
+    second.imori.await_log("the automation has started")
     last = request(second, single, cmd=WAITS.format(path=paths[2]))
     reached(second, last, "delayed")
     assert [status(second, one) for one in (running, delayed)] == ["running", "delayed"]
