@@ -20,7 +20,7 @@ from tempfile import TemporaryDirectory
 import pytest
 
 from harness.admin import ask
-from harness.deadline import DEADLINE_S
+from harness.deadline import DEADLINE_S, until
 from harness.durability.damage import DEEDS, WITHIN, Damage, Deed, Store, truncate
 from harness.durability.ledger import Copy, Kind, Ledger, identity, message, summary
 from harness.durability.roles import PERSISTENT, Role
@@ -212,14 +212,15 @@ class Case:
                 assert answer.status in (200, 409), answer.body
             try:
                 asyncio.run(hoard.add(server.address))
+                if server.admin is not None:
+                    asyncio.run(_logged(server))
                 server.kill()
                 logs += server.log_text()
                 ledger.restarted()
                 server.start()
                 ledger.lost = sorted(set(LOST_QUEUE.findall(logs + server.log_text())))
                 Traffic(ledger, [hoard]).drain(server.address)
-                # The log is written by a thread of its own, which finishes only if the broker ends
-                # by itself.
+                # The thread that writes the log finishes only if the broker ends by itself.
                 server.stop()
             except (ConnectionError, TimeoutError, StartError) as error:
                 return damage, "not drained", f"{type(error).__name__}: {error}"
@@ -238,6 +239,16 @@ class Case:
             if not (may_be and (is_touched or kind is Kind.RESURRECTED)):
                 wrongs.append((kind, text))
         return summary(wrongs)
+
+
+async def _logged(server: Server) -> None:
+    """Waits until the log has all that was told so far, which a kill would lose.
+
+    A thread of its own writes the log, in order; so what it has of a login comes last.
+    """
+    async with Connections(server.address) as connections:
+        connection = await connections.open()
+        await until(lambda: f':{connection.port}"' in server.log_text(), "a login in the log")
 
 
 def _body(text: str) -> bytes:

@@ -175,8 +175,8 @@ class Ledger:
         state.received = self.life
         if queue not in self._disturbed:
             last = self._last.get((consumer, queue, publisher), -1)
-            # A page may have been written after an ACK that was lost with its life: the message then
-            # comes behind that page.
+            # A page may have been written after an ACK that was lost with its life: the message
+            # then comes behind that page.
             is_back = 0 <= state.accepting < self.life
             if number <= last and not is_back:
                 self._violate(Kind.DISORDER, f"{copy} came after {last}")

@@ -49,6 +49,13 @@ class Wire(asyncio.Protocol):
         """Whether the connection is gone."""
         return self.lost.done()
 
+    @property
+    def port(self) -> int:
+        """The port of this end, by which a log names the connection."""
+        assert self._transport is not None
+        port: int = self._transport.get_extra_info("sockname")[1]
+        return port
+
     def write(self, data: bytes) -> None:
         """Writes bytes, unless the connection is closing."""
         if self._transport is not None and not self._transport.is_closing():
