@@ -15,15 +15,15 @@ use imori_nats::jetstream::bodies::{
     RestoreRequest, SnapshotRequest, StreamInfoRequest, StreamsRequest, UnpinRequest, none, optional,
     required,
 };
-use imori_nats::jetstream::consumer::check::ConsumerContext;
-use imori_nats::jetstream::consumer::config::{ConsumerConfig, CreateConsumerRequest};
+use imori_nats::jetstream::consumer_check::ConsumerContext;
+use imori_nats::jetstream::consumer_config::{ConsumerConfig, CreateConsumerRequest};
 use imori_nats::jetstream::publish_headers::{PublishHeaders, check_required_level};
 use imori_nats::jetstream::pull::PullRequest;
 use imori_nats::jetstream::request::ApiRequest;
 use imori_nats::jetstream::schedule::Schedule;
 use imori_nats::jetstream::status::Status;
-use imori_nats::jetstream::stream::check::StreamContext;
-use imori_nats::jetstream::stream::config::{StreamConfig, StreamConfigRequest};
+use imori_nats::jetstream::stream_check::StreamContext;
+use imori_nats::jetstream::stream_config::{StreamConfig, StreamConfigRequest};
 use imori_nats::subject::{do_collide, is_subset, is_valid};
 use imori_nats::transform::Transform;
 

@@ -6,7 +6,7 @@ use imori_core::name::Name;
 use imori_core::queue::Queue;
 use imori_core::stream::Stream;
 use imori_nats::jetstream::account::ApiStats;
-use imori_nats::jetstream::stream::info::ClusterInfo;
+use imori_nats::jetstream::stream_info::ClusterInfo;
 use imori_nats::{Details, consumer_info, stream_info};
 use serde::Serialize;
 use serde_json::{Map, Value, json};

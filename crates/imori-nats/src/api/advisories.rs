@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::settings::time;
 use crate::codec::time::Timestamp;
 use crate::jetstream::answers::to_json;
-use crate::jetstream::consumer::config::ConsumerConfig;
+use crate::jetstream::consumer_config::ConsumerConfig;
 
 /// The begin of every advisory.
 #[derive(Debug, Serialize)]

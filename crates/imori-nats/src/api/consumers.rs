@@ -16,12 +16,12 @@ use crate::codec::time::Timestamp;
 use crate::jetstream::account::{AccountLimits, ServerLimits, set_required_level};
 use crate::jetstream::answers::{ConsumerList, ConsumerNames, ConsumerReset, Page, Paused, Success, encode};
 use crate::jetstream::bodies::{self, ConsumersRequest, ResetRequest, UnpinRequest};
-use crate::jetstream::consumer::check::ConsumerContext;
-use crate::jetstream::consumer::config::{ConsumerAction, ConsumerConfig, CreateConsumerRequest};
+use crate::jetstream::consumer_check::ConsumerContext;
+use crate::jetstream::consumer_config::{ConsumerAction, ConsumerConfig, CreateConsumerRequest};
 use crate::jetstream::error::ApiError;
 use crate::jetstream::pull;
 use crate::jetstream::request::ApiRequest;
-use crate::jetstream::stream::config::Retention;
+use crate::jetstream::stream_config::Retention;
 use crate::limits::{CONFIGURATION_BYTES_MAX, DETAILS_PAGE_LEN, NAMES_PAGE_LEN};
 
 /// Letters of a name that the broker chooses, as in nats-server.

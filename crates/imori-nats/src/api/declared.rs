@@ -11,11 +11,11 @@ use super::streams::{in_context, supported};
 use crate::codec::json::{UnknownNames, decode};
 use crate::jetstream::account::{AccountLimits, ServerLimits, set_required_level};
 use crate::jetstream::answers::to_json;
-use crate::jetstream::consumer::check::ConsumerContext;
-use crate::jetstream::consumer::config::{ConsumerConfig, CreateConsumerRequest};
+use crate::jetstream::consumer_check::ConsumerContext;
+use crate::jetstream::consumer_config::{ConsumerConfig, CreateConsumerRequest};
 use crate::jetstream::error::ApiError;
 use crate::jetstream::request::ApiRequest;
-use crate::jetstream::stream::config::{Retention, StreamConfig, StreamConfigRequest};
+use crate::jetstream::stream_config::{Retention, StreamConfig, StreamConfigRequest};
 use crate::limits::CONFIGURATION_BYTES_MAX;
 
 /// A stream to declare, with the defaults of its configuration filled in.

@@ -25,13 +25,13 @@ use crate::delivery::{render, stored_block};
 use crate::header_block::{HEADERS, PLAIN};
 use crate::jetstream::ack::{AckSubject, FlowSubject};
 use crate::jetstream::answers::{MessageFound, PubAck, encode, encode_error};
-use crate::jetstream::consumer::config::ConsumerConfig;
+use crate::jetstream::consumer_config::ConsumerConfig;
 use crate::jetstream::error::ApiError;
 use crate::jetstream::publish_headers::{StoredHeaders, Ttl, is_marker};
 use crate::jetstream::request::{ApiRequest, StreamVerb};
 use crate::jetstream::status::{Remainder, Status};
-use crate::jetstream::stream::config::StreamConfig;
-use crate::jetstream::stream::info::StoredMessage;
+use crate::jetstream::stream_config::StreamConfig;
+use crate::jetstream::stream_info::StoredMessage;
 
 /// NATS as the protocol of streams.
 #[derive(Debug)]

@@ -11,10 +11,10 @@ use imori_core::time::Time;
 use super::settings::time;
 use crate::codec::duration::Nanos;
 use crate::codec::time::Timestamp;
-use crate::jetstream::consumer::config::ConsumerConfig;
-use crate::jetstream::consumer::info::{ConsumerInfo, PriorityGroupState, SequenceInfo};
-use crate::jetstream::stream::config::{Storage, StreamConfig};
-use crate::jetstream::stream::info::{StreamInfo, StreamState};
+use crate::jetstream::consumer_config::ConsumerConfig;
+use crate::jetstream::consumer_info::{ConsumerInfo, PriorityGroupState, SequenceInfo};
+use crate::jetstream::stream_config::{Storage, StreamConfig};
+use crate::jetstream::stream_info::{StreamInfo, StreamState};
 
 /// Sequence numbers without a message that an answer lists.
 const REMOVED_MAX: usize = 1_000_000;

@@ -17,12 +17,10 @@ use imori_core::time::Time;
 use crate::codec::duration::Nanos;
 use crate::codec::time::Timestamp;
 use crate::jetstream::answers::to_json;
-use crate::jetstream::consumer::config::{
-    self as consumer_config, ConsumerConfig, DeliverPolicy, PriorityPolicy, ReplayPolicy,
-};
+use crate::jetstream::consumer_config::{self, ConsumerConfig, DeliverPolicy, PriorityPolicy, ReplayPolicy};
 use crate::jetstream::error::ApiError;
 use crate::jetstream::pull;
-use crate::jetstream::stream::config::{self as stream_config, Discard, Storage, StreamConfig};
+use crate::jetstream::stream_config::{self, Discard, Storage, StreamConfig};
 use crate::transform::Transform;
 
 /// Requests that may wait for the messages of a consumer that sets no limit, as in nats-server.

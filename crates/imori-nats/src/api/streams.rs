@@ -18,10 +18,10 @@ use super::settings::stream_settings;
 use crate::jetstream::account::{AccountLimits, ServerLimits, set_required_level};
 use crate::jetstream::answers::{Page, Purged, StreamCreated, StreamDetails, Success, encode};
 use crate::jetstream::bodies::{self, PurgeRequest, StreamInfoRequest};
-use crate::jetstream::consumer::check::check_stream_update;
+use crate::jetstream::consumer_check::check_stream_update;
 use crate::jetstream::error::ApiError;
-use crate::jetstream::stream::check::StreamContext;
-use crate::jetstream::stream::config::{StreamConfig, StreamConfigRequest};
+use crate::jetstream::stream_check::StreamContext;
+use crate::jetstream::stream_config::{StreamConfig, StreamConfigRequest};
 use crate::limits::{CONFIGURATION_BYTES_MAX, SUBJECT_DETAILS_PAGE_LEN};
 
 /// STREAM.CREATE: a stream with this configuration, which may be there already.

@@ -9,7 +9,7 @@ use imori_core::time::Time;
 use serde::{Deserialize, Serialize};
 
 use super::entry::NUMBER_MAX;
-use crate::jetstream::consumer::config::ConsumerConfig;
+use crate::jetstream::consumer_config::ConsumerConfig;
 
 /// A consumer with its configuration and state.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]

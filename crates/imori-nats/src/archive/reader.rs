@@ -14,7 +14,7 @@ use super::consumer::ArchivedConsumer;
 use super::entry::{EntryHead, MAGIC, NUMBER_MAX};
 use super::error::ArchiveError;
 use super::frames::FrameReader;
-use crate::jetstream::stream::info::StreamState;
+use crate::jetstream::stream_info::StreamState;
 use crate::subject::is_valid_name;
 
 /// Bytes of the JSON of a stream's or a consumer's state: deliveries without an acknowledgement are in it. More: the

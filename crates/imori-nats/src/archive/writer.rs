@@ -7,7 +7,7 @@ use super::consumer::ArchivedConsumer;
 use super::entry::{EntryHead, MAGIC};
 use super::frames::FrameWriter;
 use crate::jetstream::answers::to_json;
-use crate::jetstream::stream::info::StreamState;
+use crate::jetstream::stream_info::StreamState;
 
 /// Writes an archive, piece by piece.
 #[derive(Debug, Default)]

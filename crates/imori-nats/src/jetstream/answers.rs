@@ -8,10 +8,10 @@ use serde::Serialize;
 use crate::codec::duration::Nanos;
 use crate::codec::number::push_u64;
 use crate::codec::time::Timestamp;
-use crate::jetstream::consumer::info::ConsumerInfo;
+use crate::jetstream::consumer_info::ConsumerInfo;
 use crate::jetstream::error::ApiError;
-use crate::jetstream::stream::config::{StreamConfig, is_false};
-use crate::jetstream::stream::info::{StoredMessage, StreamInfo, StreamState};
+use crate::jetstream::stream_config::{StreamConfig, is_false};
+use crate::jetstream::stream_info::{StoredMessage, StreamInfo, StreamState};
 
 /// Encodes an answer: the `type` first, then the fields of the value.
 pub fn encode(kind: &str, value: &impl Serialize) -> Vec<u8> {
@@ -261,9 +261,9 @@ pub(crate) fn to_json(value: &impl Serialize) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::jetstream::consumer::info::{PriorityGroupState, SequenceInfo};
+    use crate::jetstream::consumer_info::{PriorityGroupState, SequenceInfo};
     use crate::jetstream::request::SYSTEM_KIND;
-    use crate::jetstream::stream::info::{LostMessages, StreamSourceInfo};
+    use crate::jetstream::stream_info::{LostMessages, StreamSourceInfo};
 
     fn time(text: &str) -> Timestamp {
         Timestamp::parse(text).unwrap()

@@ -6,11 +6,11 @@ use serde::de::DeserializeOwned;
 
 use crate::codec::json::{UnknownNames, decode, parse};
 use crate::codec::time::Timestamp;
-use crate::jetstream::consumer::config::is_group_name;
+use crate::jetstream::consumer_config::is_group_name;
 use crate::jetstream::error::ApiError;
 use crate::jetstream::status::Status;
-use crate::jetstream::stream::config::StreamConfig;
-use crate::jetstream::stream::info::StreamState;
+use crate::jetstream::stream_config::StreamConfig;
+use crate::jetstream::stream_info::StreamState;
 use crate::subject::is_valid_literal;
 
 /// Reads a body that a request may leave out; bytes that are not an object count as none.

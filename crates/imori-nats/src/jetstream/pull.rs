@@ -4,7 +4,7 @@ use serde::Deserialize;
 
 use crate::codec::duration::Nanos;
 use crate::codec::json::{UnknownNames, decode};
-use crate::jetstream::consumer::config::{ConsumerConfig, PriorityPolicy};
+use crate::jetstream::consumer_config::{ConsumerConfig, PriorityPolicy};
 use crate::jetstream::status::Status;
 
 /// A request for messages.

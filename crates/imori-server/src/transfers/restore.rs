@@ -7,7 +7,7 @@ use imori_core::name::Name;
 use imori_core::stream::ArchivedMessage;
 use imori_nats::DeclaredStream;
 use imori_nats::archive::{ArchiveError, ArchiveItem, ArchiveReader, ArchivedConsumer};
-use imori_nats::jetstream::stream::info::StreamState;
+use imori_nats::jetstream::stream_info::StreamState;
 
 use super::error::TransferError;
 use crate::broker::Broker;

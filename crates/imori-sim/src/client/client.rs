@@ -6,7 +6,7 @@ use std::rc::Rc;
 use imori_core::time::Time;
 
 use super::connection::Connection;
-use super::protocols::{Abilities, ClientProtocol};
+use super::protocol::{Abilities, ClientProtocol};
 use crate::machine::Shared;
 use crate::model::{Model, Outcome};
 

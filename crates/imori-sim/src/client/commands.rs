@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::client::{Awaited, Client, OwnSubscription, Transaction, Unconfirmed, Unsettled};
 use super::outgoing::{Destination, Outgoing, body, message_name};
-use super::protocols::{
+use super::protocol::{
     CancelDelayed, ClientProtocol, Disconnect, HeaderUse, Open, Operate, Publish, Settle, Subscribe,
     Transact, Unsubscribe,
 };

@@ -1,7 +1,7 @@
 //! Handles confirms: each must be the next expected one, and covers all earlier commands.
 
 use super::client::{Awaited, Client, Unconfirmed};
-use super::protocols::{Confirmed, Published};
+use super::protocol::{Confirmed, Published};
 use crate::machine::Shared;
 use crate::model::{Model, RouteState};
 use crate::property::Property;

@@ -2,7 +2,7 @@
 
 use super::client::{Client, Unsettled};
 use super::outgoing::{Destination, Outgoing, body};
-use super::protocols::{Delivered, NumberHeader};
+use super::protocol::{Delivered, NumberHeader};
 use crate::machine::Shared;
 use crate::model::{Arrived, Mode, Model, Outcome, Reads, To};
 use crate::property::Property;

@@ -6,17 +6,27 @@ mod reading;
 mod confirm;
 mod delivery;
 mod commands;
-mod protocols;
+mod stomp_client;
+mod nats_client;
+mod toy_client;
+mod amqp_client;
+mod amqp10_client;
+mod internal_client;
 mod errors;
 mod client;
 mod connection;
+mod protocol;
 mod outgoing;
 
+pub(crate) use amqp_client::AmqpClient;
+pub(crate) use amqp10_client::Amqp10Client;
 pub(crate) use client::{Awaited, Client, OwnSubscription};
 pub(crate) use commands::NewSubscription;
 pub(crate) use connection::Connection;
+pub(crate) use internal_client::InternalClient;
+pub(crate) use nats_client::NatsClient;
 pub(crate) use outgoing::{Destination, body, shared_name};
-pub(crate) use protocols::{
-    Amqp10Client, AmqpClient, ClientProtocol, InternalClient, NatsClient, StompClient, ToyClient,
-};
+pub(crate) use protocol::ClientProtocol;
 pub(crate) use reading::{read_last_bytes, receive};
+pub(crate) use stomp_client::StompClient;
+pub(crate) use toy_client::ToyClient;

@@ -2,7 +2,7 @@
 
 use super::client::Client;
 use super::outgoing::{Destination, Outgoing};
-use super::protocols::HeaderUse;
+use super::protocol::HeaderUse;
 use crate::broker_end::EndKind;
 use crate::machine::Shared;
 use crate::model::{MessageRecord, Model, To, is_match};

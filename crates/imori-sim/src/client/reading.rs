@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use super::client::Client;
-use super::protocols::Event;
+use super::protocol::Event;
 use crate::machine::Shared;
 use crate::model::{Model, To};
 use crate::property::Property;

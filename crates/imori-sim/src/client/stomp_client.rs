@@ -7,7 +7,7 @@ use imori_stomp::codec::frame::Frame;
 use imori_stomp::codec::version::Version;
 use imori_stomp::limits::Limits;
 
-use super::super::outgoing::{Destination, message_name, shared_name};
+use super::outgoing::{Destination, message_name, shared_name};
 use super::protocol::{
     Abilities, CancelDelayed, ClientProtocol, Confirmed, Delivered, Disconnect, Event, HeaderUse,
     NumberHeader, Publish, Settle, Subscribe, Transact, Unsubscribe,

@@ -1,5 +1,5 @@
 use super::*;
-use crate::jetstream::stream::config::StreamConfigRequest;
+use crate::jetstream::stream_config::StreamConfigRequest;
 
 /// The streams of the rows, by name.
 fn stream(name: &str) -> StreamConfig {

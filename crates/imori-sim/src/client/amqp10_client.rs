@@ -20,9 +20,9 @@ use imori_client::amqp10::{
     self, Login, Reader, Receiver, push, push_login, push_message, push_receiver, push_sender, reason,
 };
 
-use super::super::connection::Connection;
-use super::super::errors::complaint;
-use super::super::outgoing::Destination;
+use super::connection::Connection;
+use super::errors::complaint;
+use super::outgoing::Destination;
 use super::protocol::{
     Abilities, ClientProtocol, Confirmed, Delivered, Disconnect, Event, Open, Publish, Published, Settle,
     Subscribe, Transact, Unsubscribe,

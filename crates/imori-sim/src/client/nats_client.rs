@@ -8,7 +8,7 @@ use imori_nats::codec::headers::Headers;
 use imori_nats::codec::operation::{self, Message, ServerOp};
 use imori_nats::limits::Limits;
 
-use super::super::outgoing::{Destination, shared_name};
+use super::outgoing::{Destination, shared_name};
 use super::protocol::{
     Abilities, ClientProtocol, Confirmed, Delivered, Disconnect, Event, HeaderUse, NumberHeader, Publish,
     Subscribe, Unsubscribe,

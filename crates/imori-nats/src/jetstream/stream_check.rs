@@ -9,7 +9,7 @@ use std::fmt;
 use crate::codec::duration::Nanos;
 use crate::jetstream::account::{AccountLimits, ServerLimits};
 use crate::jetstream::error::ApiError;
-use crate::jetstream::stream::config::{
+use crate::jetstream::stream_config::{
     Discard, PersistMode, Placement, Retention, Storage, StreamConfig, StreamConfigRequest, StreamSource,
     SubjectTransform,
 };

@@ -7,12 +7,12 @@ use std::fmt;
 
 use crate::codec::duration::Nanos;
 use crate::jetstream::account::{AccountLimits, ServerLimits};
-use crate::jetstream::consumer::config::{
+use crate::jetstream::consumer_config::{
     AckPolicy, ConsumerConfig, CreateConsumerRequest, DeliverPolicy, PriorityPolicy, is_group_name,
 };
 use crate::jetstream::error::ApiError;
 use crate::jetstream::request::ApiRequest;
-use crate::jetstream::stream::config::{Retention, StreamConfig};
+use crate::jetstream::stream_config::{Retention, StreamConfig};
 use crate::limits::{
     ACK_PENDING_COUNT_DEFAULT, DESCRIPTION_BYTES_MAX, FILTER_COUNT_MAX, METADATA_BYTES_MAX, NAME_BYTES_MAX,
     WAITING_COUNT_DEFAULT,

@@ -8,7 +8,7 @@ use crate::codec::duration::Nanos;
 use crate::codec::json::{UnknownNames, decode};
 use crate::codec::time::Timestamp;
 use crate::jetstream::error::ApiError;
-use crate::jetstream::stream::config::{is_false, is_zero};
+use crate::jetstream::stream_config::{is_false, is_zero};
 use crate::limits::GROUP_BYTES_MAX;
 
 /// A consumer's configuration. Numbers and durations are as a client sent them until

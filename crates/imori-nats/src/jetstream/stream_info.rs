@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize, Serializer};
 
 use crate::codec::time::Timestamp;
 use crate::jetstream::error::ApiError;
-use crate::jetstream::stream::config::{ExternalStream, StreamConfig, SubjectTransform, is_zero};
+use crate::jetstream::stream_config::{ExternalStream, StreamConfig, SubjectTransform, is_zero};
 
 /// The configuration and the state of a stream.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]

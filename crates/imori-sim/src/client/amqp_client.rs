@@ -13,9 +13,9 @@ use imori_amqp091::codec::push::push_field;
 use imori_amqp091::codec::table::FieldValue;
 use imori_client::amqp091::{self, Login, Reader, TOPICS, push_login, push_publish, push_qos, table};
 
-use super::super::connection::Connection;
-use super::super::errors::complaint;
-use super::super::outgoing::Destination;
+use super::connection::Connection;
+use super::errors::complaint;
+use super::outgoing::Destination;
 use super::protocol::{
     Abilities, ClientProtocol, Confirmed, Delivered, Disconnect, Event, Open, Publish, Published, Settle,
     Subscribe, Transact, Unsubscribe,

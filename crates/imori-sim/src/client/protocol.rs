@@ -2,7 +2,7 @@
 //!
 //! A client's memory of what it sent, and all checks, are the same for every protocol.
 
-use super::super::outgoing::{Destination, Outgoing};
+use super::outgoing::{Destination, Outgoing};
 use crate::model::{Mode, Outcome};
 
 /// A protocol, from its clients' side.

@@ -15,8 +15,8 @@ use imori_core::name::Name;
 use imori_core::outbound::INBOX_PREFIX;
 use imori_core::route::{Arguments, BindingKey, ExchangeKind, Settings, Syntax};
 
-use super::super::errors::complaint;
-use super::super::outgoing::{Destination, Outgoing, shared_name};
+use super::errors::complaint;
+use super::outgoing::{Destination, Outgoing, shared_name};
 use super::protocol::{
     Abilities, ClientProtocol, Confirmed, Delivered, Disconnect, Event, HeaderUse, NumberHeader, Operate,
     Publish, Published, Settle, Subscribe, Unsubscribe,

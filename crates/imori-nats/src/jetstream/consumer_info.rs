@@ -4,8 +4,8 @@ use serde::Serialize;
 
 use crate::codec::duration::Nanos;
 use crate::codec::time::Timestamp;
-use crate::jetstream::consumer::config::ConsumerConfig;
-use crate::jetstream::stream::config::is_false;
+use crate::jetstream::consumer_config::ConsumerConfig;
+use crate::jetstream::stream_config::is_false;
 
 /// The configuration and the state of a consumer.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]

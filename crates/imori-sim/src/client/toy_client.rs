@@ -5,8 +5,8 @@ use std::collections::VecDeque;
 use imori_core::outbound::SessionId;
 use imori_testkit::toy::{Fields, Frame, Kind, PAYLOAD_BYTES_MAX, decode, push};
 
-use super::super::errors::complaint;
-use super::super::outgoing::Destination;
+use super::errors::complaint;
+use super::outgoing::Destination;
 use super::protocol::{
     Abilities, ClientProtocol, Confirmed, Delivered, Disconnect, Event, Open, Publish, Published, Settle,
     Subscribe, Unsubscribe,

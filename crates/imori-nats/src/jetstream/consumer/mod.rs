@@ -1,5 +1,0 @@
-//! Consumers: their configuration, what may stand in it, and what their answers tell.
-
-pub mod info;
-pub mod check;
-pub mod config;
