@@ -5,8 +5,8 @@ Usage: ci/stages.py
 Each stage is a target of the Makefile; one that fails does not keep others from running, so that a run names all that is
 wrong. What clients need is installed while the tests are built. Then lanes run in parallel: a lane takes the next stage
 as soon as it is free, because most of a stage's time is spent waiting for a broker. While brokers wait for disks,
-instructions are counted, which no other work disturbs. Stages that measure time run last and alone. A budget is a promise to developers: a stage that exceeds it is reported, but does not fail, because machines
-differ.
+instructions are counted, which no other work disturbs. Stages that measure time run last and alone. A budget is a
+promise to developers: a stage that exceeds it is reported, but does not fail, because machines differ.
 """
 
 from __future__ import annotations

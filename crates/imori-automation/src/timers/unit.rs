@@ -1,4 +1,4 @@
-//! The places of date and time that fields of a cron timer are for.
+//! The units of date and time that fields of a cron timer are for.
 
 use jiff::civil::DateTime;
 
@@ -40,7 +40,7 @@ impl FieldUnit {
         }
     }
 
-    /// Whether the place is one of date and time, and does not only follow from them.
+    /// Whether it is part of a date and time, and does not only follow from them.
     pub(super) fn is_real(self) -> bool {
         !matches!(self, FieldUnit::Week | FieldUnit::DayOfWeek)
     }

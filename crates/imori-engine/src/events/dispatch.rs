@@ -22,7 +22,7 @@ use crate::store::{
 
 /// Something that happened, and that rules may wait for.
 #[derive(Debug, Clone)]
-pub(crate) struct Event {
+pub(crate) struct TriggerEvent {
     /// The event's id; an event with the id of an earlier one is ignored.
     pub(crate) id: Id,
     /// Its trigger.
@@ -54,7 +54,7 @@ impl Engine {
     ///
     /// # Errors
     /// The store refuses.
-    pub(crate) async fn accept(self: &Arc<Self>, event: Event) -> Result<Vec<Execution>, StoreError> {
+    pub(crate) async fn accept(self: &Arc<Self>, event: TriggerEvent) -> Result<Vec<Execution>, StoreError> {
         // Rules and templates read the datastore.
         self.store.reachable().await?;
         let registry = self.registry();
@@ -94,7 +94,7 @@ impl Engine {
     fn make(
         self: &Arc<Self>,
         registry: &Registry,
-        event: &Event,
+        event: &TriggerEvent,
         matches: Matches,
         remembers: bool,
         now: Timestamp,
@@ -142,7 +142,7 @@ impl Engine {
     /// What a rule makes of an event.
     fn enforce(
         self: &Arc<Self>,
-        event: &Event,
+        event: &TriggerEvent,
         rule: &RegisteredRule,
         (index, action): (u32, &ActionCall),
         now: Timestamp,
@@ -206,12 +206,12 @@ impl Engine {
             None => self.new_id(),
             Some(key) => Id::derived(0, &[b"event", trigger.reference.as_bytes(), key.as_bytes()]),
         };
-        self.accept(Event { id, trigger, payload, occurred }).await.map_err(EventError::Store)?;
+        self.accept(TriggerEvent { id, trigger, payload, occurred }).await.map_err(EventError::Store)?;
         Ok(id)
     }
 }
 
-fn document_of(event: &Event) -> Map {
+fn document_of(event: &TriggerEvent) -> Map {
     let mut document = Map::new();
     document.insert("id", event.id.to_string());
     document.insert("trigger", event.trigger.reference.as_str());
@@ -222,14 +222,14 @@ fn document_of(event: &Event) -> Map {
 }
 
 /// The enforcement of a rule that cannot be decided.
-fn failed(event: &Event, rule: &RegisteredRule, reason: String, now: Timestamp) -> Map {
+fn failed(event: &TriggerEvent, rule: &RegisteredRule, reason: String, now: Timestamp) -> Map {
     let mut enforcement = enforcement(event, rule, 0, now);
     enforcement.insert("status", "failed");
     enforcement.insert("failure_reason", reason);
     enforcement
 }
 
-fn enforcement(event: &Event, rule: &RegisteredRule, index: u32, now: Timestamp) -> Map {
+fn enforcement(event: &TriggerEvent, rule: &RegisteredRule, index: u32, now: Timestamp) -> Map {
     let parts: [&[u8]; 4] = [b"enforcement", &event.id.bytes(), rule.id().as_bytes(), &index.to_be_bytes()];
     let id = Id::derived(event.id.seconds(), &parts);
     let mut shown = Map::new();

@@ -8,7 +8,7 @@ use imori_automation::value::{Map, Value};
 use tokio::sync::mpsc::UnboundedReceiver;
 use tracing::{error, warn};
 
-use super::dispatch::Event;
+use super::dispatch::TriggerEvent;
 use crate::engine::{Engine, Injection, OwnEvent};
 use crate::limits::EXECUTIONS_LOADED;
 use crate::notifications::NOTIFY_TYPE;
@@ -117,7 +117,7 @@ pub(crate) async fn report_ends(engine: &Arc<Engine>) -> Result<(), StoreError> 
 /// Accepts an event, if a rule waits for its trigger. Returns false if the store refuses.
 async fn accept(engine: &Arc<Engine>, trigger: &str, id: Id, payload: Map) -> bool {
     let Some(trigger) = engine.registry().triggers.get(trigger).cloned() else { return true };
-    let event = Event { id, trigger, payload: Value::Map(payload), occurred: engine.now() };
+    let event = TriggerEvent { id, trigger, payload: Value::Map(payload), occurred: engine.now() };
     let accepted = engine.accept(event).await;
     if let Err(error) = &accepted {
         error!(%error, "an event of the automation itself is not stored");

@@ -19,7 +19,7 @@ use tokio::task::JoinHandle;
 use tokio::time::sleep;
 use tracing::{error, info, warn};
 
-use super::dispatch::Event;
+use super::dispatch::TriggerEvent;
 use crate::engine::Engine;
 use crate::executions::Execution;
 use crate::limits::{PREFETCH_DEFAULT, RECONNECT_PAUSE, STORE_PAUSE};
@@ -113,7 +113,7 @@ async fn take(
     message: IncomingMessage,
 ) {
     let now = engine.now();
-    let event = Event {
+    let event = TriggerEvent {
         id: event_id(engine, trigger, &message),
         trigger: Arc::clone(trigger),
         payload: Value::Map(payload(trigger, &message)),

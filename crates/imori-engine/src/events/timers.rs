@@ -10,7 +10,7 @@ use imori_automation::value::{Map, Value};
 use tokio::time::sleep;
 use tracing::error;
 
-use super::dispatch::Event;
+use super::dispatch::TriggerEvent;
 use crate::engine::Engine;
 use crate::limits::{SLEEP_MAX, STORE_PAUSE};
 use crate::registry::{TIMER_TYPES, Trigger};
@@ -64,7 +64,7 @@ pub(crate) async fn run_timers(engine: Arc<Engine>) {
 async fn fire(engine: &Arc<Engine>, trigger: &Arc<Trigger>, at: Timestamp, payload: Value) {
     let seconds = u32::try_from(at.seconds()).unwrap_or(u32::MAX);
     let id = Id::derived(seconds, &[b"timer", trigger.id.as_bytes(), &at.micros().to_be_bytes()]);
-    let event = Event { id, trigger: Arc::clone(trigger), payload, occurred: at };
+    let event = TriggerEvent { id, trigger: Arc::clone(trigger), payload, occurred: at };
     while let Err(error) = engine.accept(event.clone()).await {
         error!(trigger = trigger.reference, %error, "a timer waits for the store");
         tokio::select! {

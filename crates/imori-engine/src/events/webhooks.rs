@@ -8,7 +8,7 @@ use imori_automation::value::Value;
 use imori_automation::webhooks::{Accepted, Answer, Headers, Scheme, WebhookError};
 use tracing::warn;
 
-use super::dispatch::Event;
+use super::dispatch::TriggerEvent;
 use crate::engine::Engine;
 use crate::registry::Webhook;
 use crate::store::StoreError;
@@ -67,7 +67,12 @@ impl Engine {
                         None => self.new_id(),
                         Some(key) => Id::derived(0, &[b"webhook", trigger.id.as_bytes(), key.as_bytes()]),
                     };
-                    events.push(Event { id, trigger, payload: Value::Map(event.payload), occurred: now });
+                    events.push(TriggerEvent {
+                        id,
+                        trigger,
+                        payload: Value::Map(event.payload),
+                        occurred: now,
+                    });
                 }
                 Err(error) => {
                     warn!(webhook = url, %error, reason = ?error, "a request to a webhook is refused");

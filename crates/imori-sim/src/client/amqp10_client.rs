@@ -24,8 +24,8 @@ use super::connection::Connection;
 use super::errors::complaint;
 use super::outgoing::Destination;
 use super::protocol::{
-    Abilities, ClientProtocol, Confirmed, Delivered, Disconnect, Event, Open, Publish, Published, Settle,
-    Subscribe, Transact, Unsubscribe,
+    Abilities, ClientEvent, ClientProtocol, Confirmed, Delivered, Disconnect, Open, Publish, Published,
+    Settle, Subscribe, Transact, Unsubscribe,
 };
 use crate::model::{Mode, Outcome};
 
@@ -78,7 +78,7 @@ pub(crate) struct Amqp10Client {
     /// Unanswered commits: the delivery id of each discharge, and the settlements that precede its
     /// answer.
     commits: VecDeque<(u32, BTreeSet<u32>)>,
-    events: VecDeque<Event>,
+    events: VecDeque<ClientEvent>,
     /// Whether the client makes a mistake on purpose, for which the broker ends the session.
     errs: bool,
     /// Whether the broker has ended the session.
@@ -171,7 +171,8 @@ impl Amqp10Client {
         asked.ok_or_else(|| format!("an answer to {key:?} comes, which nobody asked for"))?.is_answered =
             true;
         while let Some(asked) = self.asked.pop_front_if(|asked| asked.is_answered) {
-            let confirmed = |name| Event::Confirmed(Confirmed { name: Some(name), level: None, count: None });
+            let confirmed =
+                |name| ClientEvent::Confirmed(Confirmed { name: Some(name), level: None, count: None });
             self.events.extend(asked.names.into_iter().map(confirmed));
         }
         Ok(())
@@ -320,7 +321,9 @@ impl Amqp10Client {
                 };
                 self.connection.closed_by_broker.borrow_mut().insert(self.channel);
                 self.events.push_back(match self.errs && error.condition.0 == "amqp:session:handle-in-use" {
-                    true => Event::Refused { message: String::from("No such delivery"), text: Vec::new() },
+                    true => {
+                        ClientEvent::Refused { message: String::from("No such delivery"), text: Vec::new() }
+                    }
                     false => refused(&error),
                 });
                 Ok(())
@@ -338,7 +341,7 @@ impl Amqp10Client {
         self.answered(Key::Drain(handle))?;
         let mut out = Vec::new();
         self.detach_if_done(&mut out, handle);
-        self.events.push_back(Event::Answer(out));
+        self.events.push_back(ClientEvent::Answer(out));
         Ok(())
     }
 
@@ -364,7 +367,7 @@ impl Amqp10Client {
         if let Some((id, message)) = whole {
             let subscription = link.id.clone();
             self.unsettled.insert(id, (handle, false));
-            self.events.push_back(Event::Delivered(delivered(id, subscription, message)?));
+            self.events.push_back(ClientEvent::Delivered(delivered(id, subscription, message)?));
         }
         Ok(())
     }
@@ -409,7 +412,7 @@ impl Amqp10Client {
         }
         if let Some((number, is_refused)) = published {
             let is_multiple = first < last;
-            self.events.push_back(Event::Published(Published { number, is_multiple, is_refused }));
+            self.events.push_back(ClientEvent::Published(Published { number, is_multiple, is_refused }));
         }
         Ok(())
     }
@@ -428,7 +431,7 @@ impl Amqp10Client {
         if self.held.is_empty() {
             self.transaction.1 = Some(id);
         }
-        self.events.push_back(Event::Resume(bytes));
+        self.events.push_back(ClientEvent::Resume(bytes));
         Ok(())
     }
 }
@@ -687,7 +690,7 @@ impl ClientProtocol for Amqp10Client {
         }
     }
 
-    fn read(&mut self, input: &[u8]) -> Result<Option<(usize, Event)>, String> {
+    fn read(&mut self, input: &[u8]) -> Result<Option<(usize, ClientEvent)>, String> {
         if let Some(event) = self.events.pop_front() {
             return Ok(Some((0, event)));
         }
@@ -697,7 +700,7 @@ impl ClientProtocol for Amqp10Client {
             amqp10::Item::Nothing | amqp10::Item::Heartbeat => {}
             amqp10::Item::LoginRefused => {
                 let message = String::from("Bad CONNECT");
-                self.events.push_back(Event::Refused { message, text: Vec::new() });
+                self.events.push_back(ClientEvent::Refused { message, text: Vec::new() });
             }
             amqp10::Item::Part(transfer) => self.take_transfer(&transfer, None)?,
             amqp10::Item::Delivery(transfer, id, message) => {
@@ -705,7 +708,7 @@ impl ClientProtocol for Amqp10Client {
             }
             amqp10::Item::Performative(performative) => self.take(performative)?,
         }
-        Ok(Some((len, self.events.pop_front().unwrap_or(Event::Nothing))))
+        Ok(Some((len, self.events.pop_front().unwrap_or(ClientEvent::Nothing))))
     }
 }
 
@@ -742,7 +745,7 @@ fn delivered(id: u32, subscription: String, payload: &[u8]) -> Result<Delivered,
     })
 }
 
-fn refused(error: &Error<'_>) -> Event {
+fn refused(error: &Error<'_>) -> ClientEvent {
     let text = reason(error);
-    Event::Refused { message: complaint(text), text: text.as_bytes().to_vec() }
+    ClientEvent::Refused { message: complaint(text), text: text.as_bytes().to_vec() }
 }

@@ -17,8 +17,8 @@ use super::connection::Connection;
 use super::errors::complaint;
 use super::outgoing::Destination;
 use super::protocol::{
-    Abilities, ClientProtocol, Confirmed, Delivered, Disconnect, Event, Open, Publish, Published, Settle,
-    Subscribe, Transact, Unsubscribe,
+    Abilities, ClientEvent, ClientProtocol, Confirmed, Delivered, Disconnect, Open, Publish, Published,
+    Settle, Subscribe, Transact, Unsubscribe,
 };
 use crate::model::Outcome;
 
@@ -81,14 +81,14 @@ impl AmqpClient {
         }
     }
 
-    fn of_connection(&self, method: &Method<'_>) -> Event {
+    fn of_connection(&self, method: &Method<'_>) -> ClientEvent {
         match method {
             Method::ConnectionClose(close) if !self.is_closed => refused(close.reply_text),
-            _ => Event::Nothing,
+            _ => ClientEvent::Nothing,
         }
     }
 
-    fn of_channel(&mut self, method: &Method<'_>) -> Result<Event, String> {
+    fn of_channel(&mut self, method: &Method<'_>) -> Result<ClientEvent, String> {
         match *method {
             Method::BasicAck(basic::Ack { delivery_tag, multiple }) => {
                 Ok(published(delivery_tag, multiple, false))
@@ -107,14 +107,14 @@ impl AmqpClient {
                     Some((id, names)) if id == method.id() => self.confirmed.extend(names),
                     other => return Err(format!("{method:?} for {other:?}")),
                 }
-                Ok(self.next_confirmed().unwrap_or(Event::Nothing))
+                Ok(self.next_confirmed().unwrap_or(ClientEvent::Nothing))
             }
         }
     }
 
-    fn next_confirmed(&mut self) -> Option<Event> {
+    fn next_confirmed(&mut self) -> Option<ClientEvent> {
         let name = Some(self.confirmed.pop_front()?);
-        Some(Event::Confirmed(Confirmed { name, level: None, count: None }))
+        Some(ClientEvent::Confirmed(Confirmed { name, level: None, count: None }))
     }
 }
 
@@ -267,14 +267,14 @@ impl ClientProtocol for AmqpClient {
         text
     }
 
-    fn read(&mut self, input: &[u8]) -> Result<Option<(usize, Event)>, String> {
+    fn read(&mut self, input: &[u8]) -> Result<Option<(usize, ClientEvent)>, String> {
         if let Some(event) = self.next_confirmed() {
             return Ok(Some((0, event)));
         }
         let taken = READER.take(input).map_err(|error| error.to_string())?;
         let Some((item, len)) = taken else { return Ok(None) };
         let event = match item {
-            amqp091::Item::Heartbeat => Event::Nothing,
+            amqp091::Item::Heartbeat => ClientEvent::Nothing,
             amqp091::Item::Method(0, method) => self.of_connection(&method),
             amqp091::Item::Delivery(_) | amqp091::Item::Method(..) if self.is_closed => {
                 return Err(format!("{item:?} comes after the end of its channel"));
@@ -286,9 +286,9 @@ impl ClientProtocol for AmqpClient {
     }
 }
 
-fn delivered(delivery: &amqp091::Delivery<'_>) -> Event {
+fn delivered(delivery: &amqp091::Delivery<'_>) -> ClientEvent {
     let deliver = &delivery.deliver;
-    Event::Delivered(Delivered {
+    ClientEvent::Delivered(Delivered {
         subscription: String::from(deliver.consumer_tag),
         number: Some(deliver.delivery_tag),
         ack: deliver.delivery_tag.to_string(),
@@ -298,12 +298,12 @@ fn delivered(delivery: &amqp091::Delivery<'_>) -> Event {
     })
 }
 
-fn published(number: u64, is_multiple: bool, is_refused: bool) -> Event {
-    Event::Published(Published { number, is_multiple, is_refused })
+fn published(number: u64, is_multiple: bool, is_refused: bool) -> ClientEvent {
+    ClientEvent::Published(Published { number, is_multiple, is_refused })
 }
 
 /// Extracts the reason that follows the name of the code.
-fn refused(reply_text: &str) -> Event {
+fn refused(reply_text: &str) -> ClientEvent {
     let reason = reply_text.split_once(" - ").map_or(reply_text, |(_, reason)| reason);
-    Event::Refused { message: complaint(reason), text: reason.as_bytes().to_vec() }
+    ClientEvent::Refused { message: complaint(reason), text: reason.as_bytes().to_vec() }
 }

@@ -18,8 +18,8 @@ use imori_core::route::{Arguments, BindingKey, ExchangeKind, Settings, Syntax};
 use super::errors::complaint;
 use super::outgoing::{Destination, Outgoing, shared_name};
 use super::protocol::{
-    Abilities, ClientProtocol, Confirmed, Delivered, Disconnect, Event, HeaderUse, NumberHeader, Operate,
-    Publish, Published, Settle, Subscribe, Unsubscribe,
+    Abilities, ClientEvent, ClientProtocol, Confirmed, Delivered, Disconnect, HeaderUse, NumberHeader,
+    Operate, Publish, Published, Settle, Subscribe, Unsubscribe,
 };
 use crate::machine::CommandPipe;
 use crate::model::Outcome;
@@ -54,7 +54,7 @@ pub(crate) struct InternalClient {
     /// The names of subscriptions and gets.
     names: BTreeMap<u64, String>,
     /// Events that the run has not seen.
-    events: VecDeque<Event>,
+    events: VecDeque<ClientEvent>,
 }
 
 /// A command that is to be answered.
@@ -144,14 +144,15 @@ impl InternalClient {
         while let Some(awaited) = self.publishes.pop_front_if(|awaited| awaited.answer.is_some()) {
             self.published += 1;
             let answer = awaited.answer.map(|answer| Published { number: self.published, ..answer });
-            self.events.extend(answer.map(Event::Published));
+            self.events.extend(answer.map(ClientEvent::Published));
         }
         let are_published = self.publishes.is_empty();
         let is_next = |awaited: &mut Awaited<Confirmed>| {
             awaited.answer.is_some() && (are_published || !awaited.is_last)
         };
         while let Some(awaited) = self.answers.pop_front_if(is_next) {
-            self.events.extend(awaited.answer.filter(|answer| answer.name.is_some()).map(Event::Confirmed));
+            self.events
+                .extend(awaited.answer.filter(|answer| answer.name.is_some()).map(ClientEvent::Confirmed));
         }
     }
 
@@ -162,7 +163,7 @@ impl InternalClient {
             Receiver::Call(number) if self.calls.contains(&number) => (number, None),
             Receiver::Call(number) => return Err(format!("a reply comes to call {number}, which is none")),
         };
-        self.events.push_back(Event::Delivered(self.delivered(subscription, message)));
+        self.events.push_back(ClientEvent::Delivered(self.delivered(subscription, message)));
         if let Some(awaited) = self.answers.iter_mut().find(|awaited| get == Some(awaited.number)) {
             awaited.answer = Some(Confirmed { name: awaited.name.clone(), level: None, count: Some(1) });
         }
@@ -327,7 +328,7 @@ impl ClientProtocol for InternalClient {
         }
     }
 
-    fn read(&mut self, input: &[u8]) -> Result<Option<(usize, Event)>, String> {
+    fn read(&mut self, input: &[u8]) -> Result<Option<(usize, ClientEvent)>, String> {
         if let Some(event) = self.events.pop_front() {
             return Ok(Some((0, event)));
         }
@@ -342,10 +343,10 @@ impl ClientProtocol for InternalClient {
             Incoming::Cut(reason) => {
                 let text = reason.to_string();
                 let message = complaint(&text);
-                return Ok(Some((TICKET_BYTES, Event::Refused { message, text: text.into_bytes() })));
+                return Ok(Some((TICKET_BYTES, ClientEvent::Refused { message, text: text.into_bytes() })));
             }
         }
-        let event = self.events.pop_front().unwrap_or(Event::Nothing);
+        let event = self.events.pop_front().unwrap_or(ClientEvent::Nothing);
         Ok(Some((TICKET_BYTES, event)))
     }
 }

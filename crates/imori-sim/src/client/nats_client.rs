@@ -10,8 +10,8 @@ use imori_nats::limits::Limits;
 
 use super::outgoing::{Destination, shared_name};
 use super::protocol::{
-    Abilities, ClientProtocol, Confirmed, Delivered, Disconnect, Event, HeaderUse, NumberHeader, Publish,
-    Subscribe, Unsubscribe,
+    Abilities, ClientEvent, ClientProtocol, Confirmed, Delivered, Disconnect, HeaderUse, NumberHeader,
+    Publish, Subscribe, Unsubscribe,
 };
 
 /// The subscription that receives replies.
@@ -29,16 +29,16 @@ impl NatsClient {
         NatsClient { session, has_headers, decoder: Decoder::new(Limits::default()) }
     }
 
-    fn delivered(&self, message: &Message<'_>) -> Event {
+    fn delivered(&self, message: &Message<'_>) -> ClientEvent {
         let subject = text(message.subject);
         if is_unheard(message) {
-            return Event::NoResponders(subject);
+            return ClientEvent::NoResponders(subject);
         }
         let block = message.headers.unwrap_or_default();
         let header = |wanted: &[u8]| {
             Headers::new(block).find(|(name, _)| *name == wanted).map(|(_, value)| text(value))
         };
-        Event::Delivered(Delivered {
+        ClientEvent::Delivered(Delivered {
             subscription: text(message.sid),
             body: message.payload.to_vec(),
             number_header: match self.has_headers {
@@ -112,24 +112,24 @@ impl ClientProtocol for NatsClient {
         out.extend_from_slice(PING);
     }
 
-    fn read(&mut self, input: &[u8]) -> Result<Option<(usize, Event)>, String> {
+    fn read(&mut self, input: &[u8]) -> Result<Option<(usize, ClientEvent)>, String> {
         let (op, consumed) = match self.decoder.server_op(input) {
             Ok(Step::Op { op, consumed }) => (op, consumed),
             Ok(Step::Incomplete { .. }) => return Ok(None),
             Err(error) => return Err(format!("no operation: {error}")),
         };
         let event = match op {
-            ServerOp::Info(_) => Event::Nothing,
+            ServerOp::Info(_) => ClientEvent::Nothing,
             ServerOp::Message(message) => self.delivered(&message),
             ServerOp::Ok => return Err(String::from("+OK, which it did not ask for")),
             // The queue is full or does not exist yet: the message is lost, and the client was
             // told.
             ServerOp::Err(message) if message.starts_with(b"Permissions Violation for Publish to ") => {
-                Event::Nothing
+                ClientEvent::Nothing
             }
-            ServerOp::Err(message) => Event::Refused { message: text(message), text: Vec::new() },
-            ServerOp::Ping => Event::Answer(PONG.to_vec()),
-            ServerOp::Pong => Event::Confirmed(Confirmed { name: None, level: None, count: None }),
+            ServerOp::Err(message) => ClientEvent::Refused { message: text(message), text: Vec::new() },
+            ServerOp::Ping => ClientEvent::Answer(PONG.to_vec()),
+            ServerOp::Pong => ClientEvent::Confirmed(Confirmed { name: None, level: None, count: None }),
         };
         Ok(Some((consumed, event)))
     }

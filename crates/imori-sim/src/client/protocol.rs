@@ -73,7 +73,7 @@ pub(crate) trait ClientProtocol {
 
     /// Reads one event from the start of the session's input, with its length; `None` if it is
     /// incomplete.
-    fn read(&mut self, input: &[u8]) -> Result<Option<(usize, Event)>, String>;
+    fn read(&mut self, input: &[u8]) -> Result<Option<(usize, ClientEvent)>, String>;
 }
 
 /// The abilities of a protocol's clients; by default all are absent.
@@ -218,7 +218,7 @@ pub(crate) enum Operate<'a> {
 
 /// An event that a client reads.
 #[derive(Debug)]
-pub(crate) enum Event {
+pub(crate) enum ClientEvent {
     /// Input that needs no reaction.
     Nothing,
     /// Input that the client must answer with these bytes.

@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use super::client::Client;
-use super::protocol::Event;
+use super::protocol::ClientEvent;
 use crate::machine::Shared;
 use crate::model::{Model, To};
 use crate::property::Property;
@@ -110,28 +110,30 @@ impl Client {
         }
     }
 
-    fn take(&mut self, shared: &Shared, model: &mut Model, event: Event) {
-        if self.has_error && !matches!(event, Event::Nothing) {
+    fn take(&mut self, shared: &Shared, model: &mut Model, event: ClientEvent) {
+        if self.has_error && !matches!(event, ClientEvent::Nothing) {
             shared.violate(Property::Framing, || {
                 format!("session {} got {event:?} after an error", self.session)
             });
         }
-        if self.is_intruder && !matches!(event, Event::Nothing | Event::Answer(_) | Event::Refused { .. }) {
+        if self.is_intruder
+            && !matches!(event, ClientEvent::Nothing | ClientEvent::Answer(_) | ClientEvent::Refused { .. })
+        {
             shared.violate(Property::Login, || {
                 format!("session {} has a wrong password and gets {event:?}", self.session)
             });
         }
         match event {
-            Event::Nothing => {}
-            Event::Answer(_) if self.is_silent() => {}
-            Event::Resume(_) if self.is_ended() || self.has_error => {}
-            Event::Answer(bytes) | Event::Resume(bytes) if bytes.is_empty() => {}
-            Event::Answer(bytes) | Event::Resume(bytes) => self.send_bytes(shared, &bytes),
-            Event::Confirmed(confirmed) => self.take_confirm(shared, model, &confirmed),
-            Event::Published(published) => self.take_published(shared, model, &published),
-            Event::Delivered(delivered) => self.take_delivery(shared, model, &delivered),
-            Event::NoResponders(subject) => self.take_no_responders(shared, model, &subject),
-            Event::Refused { message, text } => {
+            ClientEvent::Nothing => {}
+            ClientEvent::Answer(_) if self.is_silent() => {}
+            ClientEvent::Resume(_) if self.is_ended() || self.has_error => {}
+            ClientEvent::Answer(bytes) | ClientEvent::Resume(bytes) if bytes.is_empty() => {}
+            ClientEvent::Answer(bytes) | ClientEvent::Resume(bytes) => self.send_bytes(shared, &bytes),
+            ClientEvent::Confirmed(confirmed) => self.take_confirm(shared, model, &confirmed),
+            ClientEvent::Published(published) => self.take_published(shared, model, &published),
+            ClientEvent::Delivered(delivered) => self.take_delivery(shared, model, &delivered),
+            ClientEvent::NoResponders(subject) => self.take_no_responders(shared, model, &subject),
+            ClientEvent::Refused { message, text } => {
                 self.has_error = true;
                 self.take_error(shared, model, &message, &text);
             }

@@ -9,7 +9,7 @@ use imori_stomp::limits::Limits;
 
 use super::outgoing::{Destination, message_name, shared_name};
 use super::protocol::{
-    Abilities, CancelDelayed, ClientProtocol, Confirmed, Delivered, Disconnect, Event, HeaderUse,
+    Abilities, CancelDelayed, ClientEvent, ClientProtocol, Confirmed, Delivered, Disconnect, HeaderUse,
     NumberHeader, Publish, Settle, Subscribe, Transact, Unsubscribe,
 };
 use crate::model::{Mode, Outcome};
@@ -156,10 +156,10 @@ impl ClientProtocol for StompClient {
         });
     }
 
-    fn read(&mut self, input: &[u8]) -> Result<Option<(usize, Event)>, String> {
+    fn read(&mut self, input: &[u8]) -> Result<Option<(usize, ClientEvent)>, String> {
         let taken = self.reader.take(input).map_err(|error| format!("no frame: {error}"))?;
         let Some((frame, len)) = taken else { return Ok(None) };
-        let Some(frame) = frame else { return Ok(Some((len, Event::Nothing))) };
+        let Some(frame) = frame else { return Ok(Some((len, ClientEvent::Nothing))) };
         let is_connected = frame.command == Command::Connected;
         let event = event(self.version, &frame)?;
         if is_connected {
@@ -169,22 +169,23 @@ impl ClientProtocol for StompClient {
     }
 }
 
-fn event(version: Version, frame: &Frame<'_>) -> Result<Event, String> {
+fn event(version: Version, frame: &Frame<'_>) -> Result<ClientEvent, String> {
     let header = |name| header(frame, name);
     match frame.command {
         Command::Connected => match stomp::version(frame) {
-            Some(chosen) if chosen == version => Ok(Event::Nothing),
+            Some(chosen) if chosen == version => Ok(ClientEvent::Nothing),
             other => Err(format!("the version is {other:?}")),
         },
-        Command::Receipt => Ok(Event::Confirmed(Confirmed {
+        Command::Receipt => Ok(ClientEvent::Confirmed(Confirmed {
             name: Some(header("receipt-id").unwrap_or_default()),
             level: header("imori-level"),
             count: header("imori-cancelled").and_then(|count| count.parse().ok()),
         })),
-        Command::Message => Ok(Event::Delivered(delivered(version, frame))),
-        Command::Error => {
-            Ok(Event::Refused { message: header("message").unwrap_or_default(), text: frame.body.to_vec() })
-        }
+        Command::Message => Ok(ClientEvent::Delivered(delivered(version, frame))),
+        Command::Error => Ok(ClientEvent::Refused {
+            message: header("message").unwrap_or_default(),
+            text: frame.body.to_vec(),
+        }),
         other => Err(format!("{other} is not for clients")),
     }
 }

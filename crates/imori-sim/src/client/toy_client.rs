@@ -8,8 +8,8 @@ use imori_testkit::toy::{Fields, Frame, Kind, PAYLOAD_BYTES_MAX, decode, push};
 use super::errors::complaint;
 use super::outgoing::Destination;
 use super::protocol::{
-    Abilities, ClientProtocol, Confirmed, Delivered, Disconnect, Event, Open, Publish, Published, Settle,
-    Subscribe, Unsubscribe,
+    Abilities, ClientEvent, ClientProtocol, Confirmed, Delivered, Disconnect, Open, Publish, Published,
+    Settle, Subscribe, Unsubscribe,
 };
 use crate::model::Outcome;
 
@@ -47,11 +47,11 @@ impl ToyClient {
         self.frame(out, kind, fields);
     }
 
-    fn event(&mut self, frame: &Frame<'_>) -> Result<Event, String> {
+    fn event(&mut self, frame: &Frame<'_>) -> Result<ClientEvent, String> {
         if frame.channel == SessionId::FIRST {
             return match frame.kind {
-                Kind::Login => Ok(Event::Nothing),
-                Kind::Refuse if self.is_closed => Ok(Event::Nothing),
+                Kind::Login => Ok(ClientEvent::Nothing),
+                Kind::Refuse if self.is_closed => Ok(ClientEvent::Nothing),
                 Kind::Refuse => Ok(refused(frame)),
                 other => Err(format!("{other:?} is not for the connection")),
             };
@@ -79,7 +79,7 @@ impl ToyClient {
                 let (number, is_multiple) =
                     fields.number(8).zip(fields.number(1)).ok_or("a short confirm")?;
                 let is_refused = fields.number(1) == Some(1);
-                Ok(Event::Published(Published { number, is_multiple: is_multiple == 1, is_refused }))
+                Ok(ClientEvent::Published(Published { number, is_multiple: is_multiple == 1, is_refused }))
             }
             Kind::Refuse => {
                 self.is_closed = true;
@@ -94,19 +94,19 @@ impl ToyClient {
                     Some((asked, name)) if asked == kind => name,
                     other => format!("{kind:?} for {other:?}"),
                 };
-                Ok(Event::Confirmed(Confirmed { name: Some(name), level: None, count: None }))
+                Ok(ClientEvent::Confirmed(Confirmed { name: Some(name), level: None, count: None }))
             }
         }
     }
 
     /// Appends bytes to the body of a delivery that lacks `missing` bytes.
-    fn add(&mut self, mut delivered: Delivered, missing: usize, bytes: &[u8]) -> Event {
+    fn add(&mut self, mut delivered: Delivered, missing: usize, bytes: &[u8]) -> ClientEvent {
         delivered.body.extend_from_slice(bytes);
         match missing - bytes.len() {
-            0 => Event::Delivered(delivered),
+            0 => ClientEvent::Delivered(delivered),
             missing => {
                 self.unfinished = Some((delivered, missing));
-                Event::Nothing
+                ClientEvent::Nothing
             }
         }
     }
@@ -212,7 +212,7 @@ impl ClientProtocol for ToyClient {
         text
     }
 
-    fn read(&mut self, input: &[u8]) -> Result<Option<(usize, Event)>, String> {
+    fn read(&mut self, input: &[u8]) -> Result<Option<(usize, ClientEvent)>, String> {
         match decode(input)? {
             Some((frame, len)) => Ok(Some((len, self.event(&frame)?))),
             None => Ok(None),
@@ -233,9 +233,9 @@ fn delivered(fields: &mut Fields<'_>) -> Option<(Delivered, usize)> {
     Some((delivered, fields.number(4)? as usize))
 }
 
-fn refused(frame: &Frame<'_>) -> Event {
+fn refused(frame: &Frame<'_>) -> ClientEvent {
     let text = String::from_utf8_lossy(frame.payload);
-    Event::Refused { message: complaint(&text), text: frame.payload.to_vec() }
+    ClientEvent::Refused { message: complaint(&text), text: frame.payload.to_vec() }
 }
 
 /// The tag for a subscription's name, which is `s` and a number.

@@ -1,8 +1,8 @@
 //! The threads of a journal: one commits records, one keeps files ready.
 //!
 //! The committer takes everything queued, writes it in one call, syncs once and releases it. There
-//! is no timer while there is space: records that arrive meanwhile form the next batch. While space is
-//! short, records are gathered for [`GATHER_TIME`] first. After a failed write or sync nothing is
+//! is no timer while there is space: records that arrive meanwhile form the next batch. While space
+//! is short, records are gathered for [`GATHER_TIME`] first. After a failed write or sync nothing is
 //! ever released again and the file is not synced again; the listener ends the process. A disk
 //! without space for a new file is not a failure: the committer waits for space.
 
