@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 import subprocess
 from pathlib import Path
 
@@ -59,6 +60,20 @@ async def received(address: Address) -> int:
         connection.send("SEND", {"destination": "/queue/old"}, b"the end")
         await connection.unless_lost(end)
     return count
+
+
+async def settle_all_but(kept: bytes, address: Address, count: int) -> None:
+    """Accepts all messages of the queue but the one with this body, which stays in it."""
+    came: asyncio.Queue[tuple[str, bytes]] = asyncio.Queue()
+    async with Connections(address) as connections, asyncio.timeout(DEADLINE_S):
+        connection = await connections.open()
+        connection.on_message = lambda headers, body: came.put_nowait((headers["ack"], body))
+        headers = {"ack": "client-individual", "prefetch-count": str(count)}
+        await connection.ask("SUBSCRIBE", {"destination": "/queue/old", "id": "s", **headers})
+        for _ in range(count):
+            ack, body = await came.get()
+            if body != kept:
+                await connection.ask("ACK", {"id": ack})
 
 
 def imori(*arguments: str, data: Path) -> subprocess.CompletedProcess[str]:
@@ -139,6 +154,31 @@ def test_damage_in_a_page_names_file_queue_and_numbers(stopped: tuple[Server, in
         assert found.startswith(expected), found
         assert server.stop() == 0
     assert found in server.log_text()
+
+
+def test_damage_is_told_in_a_page_whose_other_messages_are_settled(
+    stopped: tuple[Server, int],
+) -> None:
+    """Only the journal knows that they are: the start finds a page without a message."""
+    server, count = stopped
+    damaged = segments(server)[0]
+    data = bytearray(damaged.read_bytes())
+    found = re.search(rb"\d+ x{1000}", data)
+    assert found is not None
+    kept = found[0].rstrip(b"x").ljust(BODY_BYTES, b"x")
+    with server:
+        server.start()
+        asyncio.run(settle_all_but(kept, server.address, count))
+        server.kill()
+        data[found.start() + 500] ^= 1
+        damaged.write_bytes(data)
+        server.start()
+        assert asyncio.run(received(server.address)) == 0
+        told = page(server, "/storez")["store"]["damage"]
+        expected = f"of `{damaged.name}`, of the queue `old`: 1 entry is lost, among numbers"
+        assert any(expected in line for line in told), told
+        assert server.stop() == 0
+    assert expected in server.log_text()
 
 
 def test_what_a_shortened_segment_has_lost_is_told_at_the_start(

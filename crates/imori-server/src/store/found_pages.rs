@@ -8,7 +8,7 @@ use imori_core::restore::Restore;
 use imori_store::disk::RealDisk;
 use imori_store::folder::StoreFolder;
 use imori_store::manifest::{ManifestLog, ManifestSettings};
-use imori_store::segment::{DamagedPage, SegmentSettings, Segments, Tables};
+use imori_store::segment::{DamagedPage, PageDamage, SegmentSettings, Segments, Tables};
 use tracing::{info, warn};
 
 use super::damages::Damages;
@@ -68,11 +68,7 @@ impl FoundPages {
             let page = page.inspect_err(|error| warn!(%error, "delayed messages of a page are withheld"));
             let Ok(page) = page else { continue };
             if let Some(damage) = page.damage {
-                let owner = self.segments.facts(page_ref(place)).map_or(0, |facts| facts.owner);
-                let (owner_name, file) = (name(restore, owner), self.segments.file_name(page_ref(place)));
-                let damage = DamagedPage { name: file, owner, owner_name, is_gone: false, damage };
-                warn!(%damage, "delayed messages are lost; `imori store dump` shows what there is");
-                damages.note([damage.to_string()]);
+                self.tell_damage(damage, restore, damages);
             }
             let entries = page.entries.iter().map(|entry| (Lsn(entry.lsn.0), &*entry.payload));
             let first = page.entries.first().map_or(0, |entry| entry.lsn.0);
@@ -83,7 +79,7 @@ impl FoundPages {
     }
 
     /// Reads the record lists of pages that may overlap with the journal, which starts at `floor`.
-    pub(super) fn tell_lists(&self, restore: &mut Restore, floor: Lsn) {
+    pub(super) fn tell_lists(&self, restore: &mut Restore, floor: Lsn, damages: &Damages) {
         // Without the manifest any page may be gone, and a gone page may hold records that a later page or the
         // journal holds too.
         let floor = if self.has_lost_manifest { Lsn(0) } else { floor };
@@ -91,11 +87,23 @@ impl FoundPages {
             let listed = self.segments.read_lsns(page_ref(place));
             // An unlisted page counts as unchanged; reading it later reports the damage.
             let listed = listed.inspect_err(|error| warn!(%error, "a page cannot be listed"));
-            if let Ok(listed) = listed {
-                let lsns: Vec<Lsn> = listed.entries.iter().map(|lsn| Lsn(lsn.0)).collect();
-                restore.page_list(place, &lsns);
+            let Ok(listed) = listed else { continue };
+            // If all its other entries are settled, the page is discarded now, and nobody will read it.
+            if let Some(damage) = listed.damage {
+                self.tell_damage(damage, restore, damages);
             }
+            let lsns: Vec<Lsn> = listed.entries.iter().map(|lsn| Lsn(lsn.0)).collect();
+            restore.page_list(place, &lsns);
         }
+    }
+
+    /// Logs and notes the damage of a page.
+    fn tell_damage(&self, damage: PageDamage, restore: &Restore, damages: &Damages) {
+        let owner = self.segments.facts(damage.page).map_or(0, |facts| facts.owner);
+        let (owner_name, file) = (name(restore, owner), self.segments.file_name(damage.page));
+        let damage = DamagedPage { name: file, owner, owner_name, is_gone: false, damage };
+        warn!(%damage, "what verifies is served; `imori store dump` shows what there is");
+        damages.note([damage.to_string()]);
     }
 }
 

@@ -125,7 +125,7 @@ pub(crate) fn open(opening: Opening<'_>) -> Result<OpenedStore, StoreError> {
     each(&opened, RecordType::Seen, |lsn, payload| restore.seen(lsn, payload))?;
     found.tell_delayed(&mut restore, &damages)?;
     let floor = opened.recovered.report.floor.map_or(Lsn(0), |floor| Lsn(floor.0));
-    found.tell_lists(&mut restore, floor);
+    found.tell_lists(&mut restore, floor, &damages);
     messages.retain(|record, file| {
         let taken = restore.message(Lsn(record.lsn.0), record.payload, file);
         taken.map_err(|error| StoreError::Record { lsn: record.lsn.0, error })
