@@ -43,7 +43,7 @@ def test_amqp091_go(half: str, tmp_path: Path) -> None:
         subprocess.run(set_guest, input="guest\n", text=True, check=True)
         subprocess.run([*administer, "grant", "guest", *data], check=True)
         printed = run_suite(
-            [*within, TESTS, "-test.v", f"-test.{choice}=Recovery"],
+            [*within, TESTS, "-test.v", "-test.timeout=8m", f"-test.{choice}=Recovery"],
             INSTALLED / "amqp091-go",
             {"AMQP_URL": "amqp://guest:guest@127.0.0.1:5672/"},
         )
