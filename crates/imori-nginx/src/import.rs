@@ -125,7 +125,7 @@ fn main_level<'a>(
                 notes.push(Note::new(directive, "scripts need no module"));
             }
             Some(Verdict::Needless(reason)) => notes.push(Note::new(directive, reason)),
-            Some(Verdict::Lost(hint)) => problems.add(directive, hint),
+            Some(Verdict::Lost(hint) | Verdict::Restricts(_, hint)) => problems.add(directive, hint),
             None => problems.add(directive, "it does not belong outside of `http`; nginx refuses it here"),
         }
     }

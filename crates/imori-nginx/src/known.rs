@@ -7,9 +7,44 @@ pub(super) enum Verdict {
     Needless(&'static str),
     /// It is left out; this says how to replace it.
     Lost(&'static str),
+    /// It is left out and restricted access, so that the routes in its block refuse every request; this says how to
+    /// replace it.
+    Restricts(Restriction, &'static str),
 }
 
-use Verdict::{Lost, Needless};
+/// A kind of restriction. nginx takes that of the innermost block that has one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Restriction {
+    /// `if` and scripts that run before nginx chooses what answers.
+    Rewrite,
+    /// `limit_except`.
+    Methods,
+    /// `auth_basic`.
+    Password,
+    /// Other modules that ask who a client is.
+    Login,
+    /// `auth_request`.
+    Request,
+    /// `allow` and `deny`.
+    Address,
+    /// `satisfy any`.
+    Satisfy,
+    /// `valid_referers`.
+    Referer,
+    /// `secure_link`.
+    Signature,
+    /// `ssl_verify_client`.
+    Certificate,
+    /// Scripts of the access phase.
+    Access,
+    /// Scripts that answer.
+    Content,
+}
+
+use Restriction::{
+    Access, Address, Certificate, Login, Methods, Password, Referer, Request, Rewrite, Satisfy, Signature,
+};
+use Verdict::{Lost, Needless, Restricts};
 
 const PROCESS: &str = "processes and threads are the broker's";
 const BUFFERS: &str = "the gateway sizes its buffers itself";
@@ -102,12 +137,17 @@ const TABLE: &[(&str, Verdict)] = &[
     ("try_files", Lost("make a route of `files` for the folder, and another one for the rest")),
     ("error_page", Lost("set status and body where the error arises, in a script or a `return`")),
     ("recursive_error_pages", Lost("set status and body where the error arises, in a script or a `return`")),
-    ("limit_except", Lost("make a route with `methods` for those that are allowed")),
-    ("auth_basic*", Lost(PASSWORDS)),
-    ("auth_request*", Lost("call it with `Nginx::Async::HTTP.sub_request` in an access script")),
-    ("allow", Lost(ACCESS_BY_ADDRESS)),
-    ("deny", Lost(ACCESS_BY_ADDRESS)),
-    ("satisfy", Lost("write the condition into one access script")),
+    ("limit_except", Restricts(Methods, "make a route with `methods` for those that are allowed")),
+    ("auth_basic", Restricts(Password, PASSWORDS)),
+    ("auth_basic_user_file", Lost(PASSWORDS)),
+    ("auth_request", Restricts(Request, "call it with `Nginx::Async::HTTP.sub_request` in an access script")),
+    ("auth_request_set", Lost("call it with `Nginx::Async::HTTP.sub_request` in an access script")),
+    ("auth_*", Restricts(Login, PASSWORDS)),
+    ("allow", Restricts(Address, ACCESS_BY_ADDRESS)),
+    ("deny", Restricts(Address, ACCESS_BY_ADDRESS)),
+    ("satisfy", Restricts(Satisfy, "write the condition into one access script")),
+    ("valid_referers", Restricts(Referer, "look at the header `Referer` in an access script")),
+    ("ssl_verify_client", Restricts(Certificate, "set `tls.client_certificates`, and `login` in the route")),
     ("set_real_ip_from", Lost("look at the header in a script; the connection's address stays the peer's")),
     ("real_ip_*", Lost("look at the header in a script; the connection's address stays the peer's")),
     ("limit_req*", Lost(RATES)),
@@ -154,7 +194,7 @@ const TABLE: &[(&str, Verdict)] = &[
     ("stub_status", Lost("the broker's monitor has the metrics")),
     ("add_trailer", Lost("responses have no trailers")),
     ("empty_gif", Lost("make it a route of `files`")),
-    ("secure_link*", Lost("compare the signature in an access script with `Digest`")),
+    ("secure_link*", Restricts(Signature, "compare the signature in an access script with `Digest`")),
 ];
 
 /// Directives that are needless with this one value.
@@ -167,6 +207,8 @@ const VALUES: &[(&str, &str, &str)] = &[
     ("charset", "off", "no such header is changed"),
     ("auth_basic", "off", "a route without `login` asks for none"),
     ("allow", "all", "a route takes all addresses"),
+    ("auth_request", "off", "no other request decides"),
+    ("ssl_verify_client", "off", "no certificate is asked for"),
     ("satisfy", "all", "all scripts have to agree"),
     ("proxy_redirect", "off", "`Location` passes as it is"),
     ("proxy_cache", "off", "nothing is cached"),
@@ -181,13 +223,27 @@ const VALUES: &[(&str, &str, &str)] = &[
     ("lua_code_cache", "on", "there is no Lua"),
 ];
 
+/// The restriction that a value of a directive takes back, as `auth_basic off` does in a block within another one.
+pub(super) fn taken_back(name: &str, first: &str) -> Option<Restriction> {
+    match (name, first) {
+        ("auth_basic", "off") => Some(Password),
+        ("auth_request", "off") => Some(Request),
+        ("allow", "all") => Some(Address),
+        ("satisfy", "all") => Some(Satisfy),
+        ("ssl_verify_client", "off") => Some(Certificate),
+        _ => None,
+    }
+}
+
 /// What to tell about a directive that no other part of the import reads.
 pub(super) fn verdict(name: &str, first: &str) -> Option<Verdict> {
     if let Some((_, _, reason)) = VALUES.iter().find(|(known, value, _)| *known == name && *value == first) {
         return Some(Needless(reason));
     }
     if name.contains("_by_lua") {
-        return Some(Lost(OTHER_SCRIPTS));
+        let restriction = [("rewrite", Rewrite), ("access", Access)].into_iter();
+        let restriction = restriction.filter(|(phase, _)| name.contains(phase)).map(|(_, kind)| kind).next();
+        return Some(restriction.map_or(Lost(OTHER_SCRIPTS), |kind| Restricts(kind, OTHER_SCRIPTS)));
     }
     let is_meant =
         |known: &str| known.strip_suffix('*').map_or(known == name, |start| name.starts_with(start));
@@ -204,6 +260,9 @@ mod tests {
             ("worker_processes", "4", Some(true)),
             ("gzip", "on", Some(false)),
             ("gzip", "off", Some(true)),
+            ("auth_basic", "x", Some(false)),
+            ("auth_basic", "off", Some(true)),
+            ("access_by_lua_block", "", Some(false)),
             ("gzip_types", "a/b", Some(false)),
             ("content_by_lua_block", "", Some(false)),
             ("ssl_certificate", "x", Some(false)),

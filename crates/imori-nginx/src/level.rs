@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::amounts;
 use super::draft::Script;
-use super::known::{self, Verdict};
+use super::known::{self, Restriction, Verdict};
 use super::limits::VARIABLES_MAX;
 use super::mruby::{self, Context, Meaning, Phase};
 use super::problem::{Note, Problems};
@@ -26,6 +26,8 @@ pub(super) struct Level<'a> {
     pub(super) default_type: Option<&'a Directive>,
     pub(super) handler: Option<&'a Directive>,
     pub(super) scripts: BTreeMap<Phase, Script>,
+    /// Directives that restricted access and have no translation.
+    pub(super) restrictions: Vec<(Restriction, &'a Directive)>,
 }
 
 /// Variables that a block sets for each request. A location has those of its server, and not those of a location around
@@ -71,6 +73,8 @@ pub(super) struct Reader<'a, 'p> {
     names: &'p Names<'p>,
     problems: &'p mut Problems,
     given: BTreeSet<&'a str>,
+    /// Kinds of restrictions that this block has.
+    restricted: BTreeSet<Restriction>,
 }
 
 impl<'a, 'p> Reader<'a, 'p> {
@@ -80,7 +84,16 @@ impl<'a, 'p> Reader<'a, 'p> {
         names: &'p Names<'p>,
         problems: &'p mut Problems,
     ) -> Reader<'a, 'p> {
-        Reader { level, values, own: Own::default(), context, names, problems, given: BTreeSet::new() }
+        Reader {
+            level,
+            values,
+            own: Own::default(),
+            context,
+            names,
+            problems,
+            given: BTreeSet::new(),
+            restricted: BTreeSet::new(),
+        }
     }
 
     /// Reads all directives, and returns what the block gives to others and keeps.
@@ -174,6 +187,20 @@ impl<'a, 'p> Reader<'a, 'p> {
                 self.problems.add(directive, "it belongs in `location`; nginx refuses it here");
             }
             _ => self.other(directive),
+        }
+    }
+
+    /// Notes a restriction that is left out: what the block is for refuses every request. Those of the same kind around
+    /// the block count no longer.
+    fn restrict(&mut self, kind: Restriction, directive: &'a Directive) {
+        self.forget_outer(kind);
+        self.level.restrictions.push((kind, directive));
+    }
+
+    fn forget_outer(&mut self, kind: Restriction) {
+        // What has run before the inner block is chosen cannot be taken back there.
+        if kind != Restriction::Rewrite && self.restricted.insert(kind) {
+            self.level.restrictions.retain(|(known, _)| *known != kind);
         }
     }
 
@@ -283,7 +310,11 @@ impl<'a, 'p> Reader<'a, 'p> {
                         directive,
                         format!("this block has a script for `{}` already; join the two", phase.key()),
                     );
+                    self.restrict_by_script(directive);
                     return;
+                }
+                if phase == Phase::Access {
+                    self.forget_outer(Restriction::Access);
                 }
                 let kind = std::mem::discriminant(&script.source);
                 if let Some(outer) = self.level.scripts.insert(phase, script)
@@ -294,6 +325,7 @@ impl<'a, 'p> Reader<'a, 'p> {
                         "nginx also runs the script of line {line}, which is left out here; join the two"
                     );
                     self.problems.add(directive, message);
+                    self.restrict_by_script(directive);
                 }
             }
             Meaning::Set(..) if self.values.variables.len() + self.values.sets.len() >= VARIABLES_MAX => {
@@ -309,20 +341,65 @@ impl<'a, 'p> Reader<'a, 'p> {
                 }
             }
             Meaning::Needless(reason) => self.own.notes.push(Note::new(directive, reason)),
-            Meaning::Problem(message) => self.problems.add(directive, message),
+            Meaning::Problem(message) => {
+                self.problems.add(directive, message);
+                self.restrict_by_script(directive);
+                self.restrict_by_content(directive);
+            }
         }
     }
 
-    fn other(&mut self, directive: &Directive) {
-        match known::verdict(&directive.name, directive.first()) {
+    /// A script that is left out may have been what refuses a request.
+    fn restrict_by_script(&mut self, directive: &'a Directive) {
+        let kinds = [
+            ("rewrite", Restriction::Rewrite),
+            ("post_read", Restriction::Rewrite),
+            ("access", Restriction::Access),
+        ];
+        if let Some((_, kind)) = kinds.iter().find(|(part, _)| directive.name.contains(part)) {
+            self.level.restrictions.push((*kind, directive));
+        }
+    }
+
+    /// A script that is left out may have kept its own text from being served as a file.
+    fn restrict_by_content(&mut self, directive: &'a Directive) {
+        if directive.name.contains("content") || directive.name.contains("add_handler") {
+            self.level.restrictions.push((Restriction::Content, directive));
+        }
+    }
+
+    fn other(&mut self, directive: &'a Directive) {
+        if let Some(kind) = known::taken_back(&directive.name, directive.first()) {
+            self.forget_outer(kind);
+        }
+        let verdict = match known::verdict(&directive.name, directive.first()) {
+            Some(Verdict::Lost(hint)) if directive.name == "if" && refuses(directive) => {
+                Some(Verdict::Restricts(Restriction::Rewrite, hint))
+            }
+            verdict => verdict,
+        };
+        match verdict {
             Some(Verdict::Needless(reason)) => self.own.notes.push(Note::new(directive, reason)),
             Some(Verdict::Lost(hint)) => self.problems.add(directive, hint),
+            Some(Verdict::Restricts(kind, hint)) => {
+                self.problems.add(directive, format!("{hint}; until then its routes answer 403"));
+                self.restrict(kind, directive);
+            }
             None => self.problems.add(
                 directive,
                 "the import does not know this directive; if a script can do what it does, write one",
             ),
         }
     }
+}
+
+/// Whether an `if` refuses requests that meet its condition.
+fn refuses(directive: &Directive) -> bool {
+    directive.block().iter().any(|inner| match inner.name.as_str() {
+        "return" => inner.first().starts_with('4'),
+        "deny" => true,
+        _ => refuses(inner),
+    })
 }
 
 /// Whether a default type makes no difference but for `return`.

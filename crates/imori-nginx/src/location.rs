@@ -1,6 +1,7 @@
 //! A `location` as a route.
 
 use super::draft::{Action, Matcher, Route, Script, Source};
+use super::known::Restriction;
 use super::level::{Level, Own, Values, is_usual_type};
 use super::limits::REGEX_BYTES_MAX;
 use super::mruby::Phase;
@@ -140,16 +141,18 @@ pub(super) struct LocationContext<'a, 'p> {
 }
 
 impl LocationContext<'_, '_> {
-    /// The route of this location; `None` if nothing answers its requests, which is a problem then.
-    pub(super) fn route(self, upstreams: &Upstreams, problems: &mut Problems) -> Option<Route> {
+    /// The route of this location. Where what answers its requests cannot be imported, or what restricts them, it refuses
+    /// them, for another route might serve them to anybody (SECURITY ROOM-13).
+    pub(super) fn route(self, upstreams: &Upstreams, problems: &mut Problems) -> Route {
         let mut notes = self.own.notes.clone();
-        let action = self.action(upstreams, &mut notes, problems)?;
+        let action = self.action(upstreams, &mut notes, problems);
+        let action = self.unless_restricted(action, &mut notes);
         self.unused(&action, &mut notes, problems);
         notes.sort_by_key(|note| note.line);
         let phases = [Phase::Rewrite, Phase::Access, Phase::HeaderFilter, Phase::BodyFilter, Phase::Log];
         let phases =
             phases.iter().filter_map(|phase| Some((phase.key(), self.level.scripts.get(phase)?.clone())));
-        Some(Route {
+        Route {
             line: self.directive.line,
             title: self.title,
             hosts: self.hosts.to_vec(),
@@ -162,7 +165,35 @@ impl LocationContext<'_, '_> {
             sets: self.values.sets,
             action,
             notes,
-        })
+        }
+    }
+
+    /// What answers, unless nothing does or a restriction was left out.
+    fn unless_restricted(&self, action: Option<Action>, notes: &mut Vec<Note>) -> Action {
+        // nginx answers by `return` before it looks who asks.
+        let is_early = self.own.respond.is_some();
+        let counts = |(kind, _): &&(Restriction, &Directive)| match kind {
+            Restriction::Rewrite => true,
+            Restriction::Content => matches!(action, Some(Action::Files { .. })),
+            _ => !is_early,
+        };
+        let left_out: Vec<&Directive> =
+            self.level.restrictions.iter().filter(counts).map(|(_, directive)| *directive).collect();
+        for directive in &left_out {
+            notes.push(Note {
+                line: directive.line,
+                text: format!("403 to every request, because this is not imported: {}", directive.summary()),
+            });
+        }
+        match action {
+            Some(action) if left_out.is_empty() => return action,
+            Some(_) => {}
+            None => notes.push(Note {
+                line: self.directive.line,
+                text: String::from("403 to every request, because what answers them is not imported"),
+            }),
+        }
+        Action::Return { status: 403, location: None, body: None, headers: Vec::new() }
     }
 
     /// What answers: `return` before `proxy_pass` before a script before files, as in nginx. Code comes before the file

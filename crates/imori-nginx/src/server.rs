@@ -90,7 +90,7 @@ impl<'a, 's> Routing<'a, 's, '_> {
             let own = Own { respond: Some(respond), ..Own::default() };
             let title = String::from("the server answers all requests");
             let place = self.rest(title, own);
-            routes.outer.extend(place.route(self.upstreams, self.problems));
+            routes.outer.push(place.route(self.upstreams, self.problems));
             return routes.all();
         }
         let locations = self.paths(&server.own.locations);
@@ -108,7 +108,7 @@ impl<'a, 's> Routing<'a, 's, '_> {
         if !has_rest && answers {
             let title = String::from("requests that no location takes");
             let place = self.rest(title, Own::default());
-            routes.outer.extend(place.route(self.upstreams, self.problems));
+            routes.outer.push(place.route(self.upstreams, self.problems));
         }
         routes.all()
     }
@@ -185,17 +185,16 @@ impl<'a, 's> Routing<'a, 's, '_> {
             hosts: self.hosts,
             ports: self.ports,
         };
-        if let Some(route) = place.route(self.upstreams, self.problems) {
-            let hidden = is_internal && is_below_others(path, siblings);
-            let slash = with_slash(&route, siblings);
-            let list = match (path, parent) {
-                (Path::Regex(_), Some(_)) => &mut routes.inner_regexes,
-                _ => &mut routes.outer,
-            };
-            let companion = hidden.then(|| refusal(&route)).or(slash);
-            list.push(route);
-            list.extend(companion);
-        }
+        let route = place.route(self.upstreams, self.problems);
+        let hidden = is_internal && is_below_others(path, siblings);
+        let slash = with_slash(&route, siblings);
+        let list = match (path, parent) {
+            (Path::Regex(_), Some(_)) => &mut routes.inner_regexes,
+            _ => &mut routes.outer,
+        };
+        let companion = hidden.then(|| refusal(&route)).or(slash);
+        list.push(route);
+        list.extend(companion);
         let all: Vec<Path> = inner.iter().map(|(_, path)| path.clone()).collect();
         for (directive, inner_path) in inner {
             match nested(path, inner_path, siblings) {
