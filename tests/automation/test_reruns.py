@@ -200,6 +200,30 @@ def test_a_rerun_goes_on_after_a_broker_that_is_killed(start: Start, tmp_path: P
     assert (sound.returncode, sound.stdout) == (0, "nothing is wrong\n")
 
 
+def test_text_that_came_from_outside_stays_text_when_it_runs_again(
+    automation: Automation,
+) -> None:
+    # SECURITY ROOM-05.
+    automation.ask("PUT", "/v1/keys/of_the_house", {"value": "secret"})
+    automation.rule(
+        name="says",
+        trigger={"type": "core.st2.webhook", "parameters": {"url": "says"}},
+        action={"ref": "core.local", "parameters": {"cmd": "echo '{{ trigger.body.text }}'"}},
+    )
+    sent = {"text": "{{ st2kv.system.of_the_house }}"}
+    assert automation.ask("POST", "/v1/webhooks/says", sent).status == 202
+    (first,) = wait_for(
+        lambda: automation.executions(rule="default.says"), "the execution of the rule"
+    )
+    assert automation.ended(first["id"])["result"]["stdout"] == sent["text"]
+    again = automation.ask("POST", f"/v1/executions/{first['id']}/re_run", {})
+    assert again.status == 201, again
+    assert automation.ended(again.body["id"])["result"]["stdout"] == sent["text"]
+    given = {"parameters": {"cmd": "echo {{ st2kv.system.of_the_house }}"}}
+    anew = automation.ask("POST", f"/v1/executions/{first['id']}/re_run", given)
+    assert automation.ended(anew.body["id"])["result"]["stdout"] == "secret"
+
+
 def test_a_request_with_a_delay_waits(automation: Automation) -> None:
     ended = automation.run("core.noop")["id"]
     began = time.monotonic()

@@ -36,19 +36,21 @@ impl Lookup for Datastore {
 }
 
 impl Engine {
-    /// The parameters of a request, rendered over each other; `contexts` are further names for templates.
+    /// The parameters of a request, rendered over each other; `literals` are values already, and `contexts` are further
+    /// names for templates.
     ///
     /// # Errors
     /// A template fails, as a sentence.
     pub(crate) fn live_parameters(
         self: &Arc<Self>,
         action: &Map,
-        parameters: &Map,
+        (parameters, literals): (&Map, &Map),
         user: &str,
         contexts: &[(&str, Value)],
     ) -> Result<Map, String> {
         let (runner, own) = schemas(&self.registry(), action);
         let mut context = self.parameter_context(action, user, Map::new());
+        context.literals = literals.clone();
         for (name, value) in contexts {
             context.additional.insert(*name, value.clone());
         }
@@ -135,6 +137,7 @@ impl Engine {
             datastore: Some(datastore),
             decrypt: Some(Arc::new(move |sealed| engine.cipher.decrypt(sealed))),
             additional: Map::new(),
+            literals: Map::new(),
         }
     }
 }

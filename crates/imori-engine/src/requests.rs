@@ -67,13 +67,15 @@ impl Engine {
             return Err(DraftError::Refused(RequestError::Disabled(action_ref.to_owned())));
         }
         let (now, user) = (self.now(), origin.user.clone());
-        match self.live_parameters(action, parameters, &user, contexts) {
+        match self.live_parameters(action, (parameters, &origin.literals), &user, contexts) {
             Ok(rendered) => match self.check_parameters(action, &rendered) {
                 Ok(()) => Ok(Execution::new(id, action, rendered, origin, now)),
                 Err(reason) => Err(DraftError::Refused(RequestError::Parameters(reason))),
             },
             Err(reason) => {
-                let mut execution = Execution::new(id, action, parameters.clone(), origin, now);
+                let mut given = origin.literals.clone();
+                parameters.iter().for_each(|(name, value)| drop(given.insert(name, value.clone())));
+                let mut execution = Execution::new(id, action, given, origin, now);
                 let result: Map = [("error", reason.as_str())].into_iter().collect();
                 execution.end(Status::Failed, Value::Map(result), now);
                 Err(DraftError::Failed(reason, execution))

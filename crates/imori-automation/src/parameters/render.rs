@@ -22,6 +22,8 @@ pub struct ParameterContext {
     pub decrypt: Option<Arc<Decrypt>>,
     /// Further names, which stand before all others.
     pub additional: Map,
+    /// Parameters that are values already, as those of an execution that runs again: text in them is no template.
+    pub literals: Map,
 }
 
 const DATASTORE: &str = "st2kv";
@@ -43,6 +45,9 @@ pub fn render_live_parameters(
     for (name, value) in context.additional.iter() {
         graph.set_value(name, value);
     }
+    for (name, value) in context.literals.iter() {
+        graph.set_value(name, value);
+    }
     for (name, value) in parameters.iter() {
         graph.set(name, value);
     }
@@ -50,10 +55,11 @@ pub fn render_live_parameters(
     set_defaults(&mut graph, schemas);
     let rendered = rendered(&graph, context)?;
     let mut live = Map::new();
-    for (name, _) in parameters.iter() {
+    for (name, _) in context.literals.iter().chain(parameters.iter()) {
         live.insert(name, cast_by(name, &rendered, schemas)?);
     }
-    add_rendered_defaults(&mut live, &rendered, parameters, schemas)?;
+    let given = live.clone();
+    add_rendered_defaults(&mut live, &rendered, &given, schemas)?;
     Ok(live)
 }
 

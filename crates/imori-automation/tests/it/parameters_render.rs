@@ -146,6 +146,19 @@ fn parameters_are_rendered_as_in_stackstorm() {
     }
 }
 
+// SECURITY ROOM-05
+#[test]
+fn what_was_rendered_is_no_template_again() {
+    let context = ParameterContext {
+        literals: map(r#"{"a": "{{ b }}", "b": "x", "c": "{{ st2kv.system.secret }}"}"#),
+        ..ParameterContext::default()
+    };
+    let given = map(r#"{"b": "{{ a }}!", "d": "{{ c }}"}"#);
+    let rendered = render_live_parameters(&Map::new(), &Map::new(), &given, &context).unwrap();
+    let expected = r#"{"a": "{{ b }}", "b": "{{ b }}!", "c": "{{ st2kv.system.secret }}", "d": "{{ st2kv.system.secret }}"}"#;
+    assert_eq!(Value::Map(rendered), json(expected));
+}
+
 #[test]
 fn names_of_a_cycle_are_told_once() {
     let given = map(r#"{"a": "{{ b }}", "b": "{{ c }}", "c": "{{ a }}", "d": "{{ d }}", "e": "{{ a }}"}"#);

@@ -257,8 +257,7 @@ pub(super) async fn run_again(
     if !tasks.is_empty() && text("runner") != "orquesta" {
         return Err(ApiError::bad_request("Task option is only supported for Orquesta workflows."));
     }
-    let mut parameters = document.get("parameters").and_then(Value::as_map).cloned().unwrap_or_default();
-    changed.iter().for_each(|(name, value)| drop(parameters.insert(name, value.clone())));
+    let literals = document.get("parameters").and_then(Value::as_map).cloned().unwrap_or_default();
     let mut link = Map::new();
     link.insert("ref", text("id"));
     for (key, names) in [("tasks", tasks), ("reset", reset)] {
@@ -268,8 +267,8 @@ pub(super) async fn run_again(
     }
     let context: Map = [("re-run", link)].into_iter().collect();
     let delay_ms = delay_ms(&body)?;
-    let origin = Origin { user: engine.user().to_owned(), context, delay_ms, ..Origin::default() };
-    let execution = engine.request(text("action"), parameters, origin).await?;
+    let origin = Origin { user: engine.user().to_owned(), context, delay_ms, literals, ..Origin::default() };
+    let execution = engine.request(text("action"), changed.clone(), origin).await?;
     created(shape(&engine, execution.document().clone(), list.is_set("show_secrets")))
 }
 

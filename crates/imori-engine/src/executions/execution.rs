@@ -24,6 +24,8 @@ pub struct Origin {
     pub parent: Option<String>,
     /// Milliseconds before it starts.
     pub delay_ms: u64,
+    /// Parameters that an earlier execution had: they are rendered, and text in them is no template.
+    pub literals: Map,
 }
 
 /// A rule and its event.
