@@ -117,12 +117,12 @@ USERS = {"boss": "administrator", "ann": "", "eye": "", "out": ""}
 def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Automation]:
     """An automation of a broker with users, of whom some have roles."""
     folder = tmp_path_factory.mktemp("secured")
-    with running_automation(folder, admin=True) as automation:
-        automation.ask("POST", "/v1/actionalias", ALIAS)
+    with running_automation(folder, is_open=False, admin=True) as automation:
         for user, tags in USERS.items():
             body = {"password": user, "tags": tags}
             made = ask_operators(automation.imori, f"/api/users/{user}", method="PUT", body=body)
             assert made.status in {201, 204}, made
+        assert ask(automation, "boss", "POST", "/v1/actionalias", ALIAS).status == 201
         yield automation
 
 
@@ -248,7 +248,7 @@ def test_roles_decide_what_users_may(secured: Automation) -> None:
         ("GET", "/v1/keys/k?decrypt=true", None, "boss"),
         ("POST", "/v1/packs/register", {}, "boss"),
         ("GET", "/v1/rbac/roles", None, "boss"),
-        ("GET", "/v1/nothing", None, "boss"),
+        ("GET", "/v1/nothing", None, "boss ann eye out"),
         ("GET", "/v1/user", None, "boss ann eye"),
         ("POST", "/auth/v1/tokens", {"user": "boss"}, "boss"),
         ("POST", "/auth/v1/tokens", {}, "boss ann eye"),

@@ -19,7 +19,7 @@ USERS = {"boss": ["administrator"], "ann": ["management"], "out": []}
 def automation(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Automation]:
     """An automation of a broker with users, none of whom has a role."""
     folder = tmp_path_factory.mktemp("listener")
-    with running_automation(folder, admin=True) as automation:
+    with running_automation(folder, is_open=False, admin=True) as automation:
         for user, tags in USERS.items():
             body = {"password": user, "tags": tags}
             made = ask(automation.imori, f"/v1/users/{user}", method="PUT", body=body)

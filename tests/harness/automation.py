@@ -1,5 +1,6 @@
 """A broker with its automation, and StackStorm's API of it."""
 
+import base64
 import hashlib
 import hmac
 import json
@@ -101,19 +102,25 @@ def running_automation(
     folder: Path,
     *,
     waits: bool = True,
+    is_open: bool = True,
     **options: Any,  # noqa: ANN401
 ) -> Iterator[Automation]:
     """Starts a broker with AMQP and the automation, and ends it in any case.
 
-    Waits until the built-in packs are registered, unless it is told not to.
+    Waits until the built-in packs are registered, unless it is told not to. Unless it is open, its
+    clients have to log in.
     """
     options.setdefault("protocol", "amqp")
+    options["settings"] = {"automation.open": str(is_open).lower(), **options.get("settings", {})}
     also = ["automation=127.0.0.1:0", *options.pop("also", [])]
     with running_imori(folder, also=also, **options) as imori:
         automation = Automation(imori)
 
+        password = base64.b64encode(f"operator:{imori.operator_password()}".encode()).decode()
+
         def has_packs() -> bool:
-            answer = automation.ask("GET", "/v1/packs")
+            headers = {"Authorization": f"Basic {password}"}
+            answer = automation.ask("GET", "/v1/packs", None, headers)
             return answer.status == 200 and bool(answer.body)
 
         if waits:

@@ -215,6 +215,11 @@ impl Engine {
         self.options.server.is_some() && (!has_started || self.store.outage().is_some())
     }
 
+    /// Whether clients on this machine need no login.
+    pub(crate) fn is_open(&self) -> bool {
+        self.broker.settings().config().automation.open
+    }
+
     /// The environments of packs.
     pub(crate) fn environments(&self) -> &Environments {
         &self.environments

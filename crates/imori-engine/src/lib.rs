@@ -46,14 +46,13 @@ pub use store::{Finding, Retention};
 /// What the tests of this crate reach beside its public items.
 #[doc(hidden)]
 pub mod for_tests {
+    pub use crate::access::need::{Login, Need, Permission, Target};
     pub use crate::access::requester::{Requester, requester, with_requester};
     pub use crate::access::roles::{Resource, Roles, split_permission};
-    pub use crate::access::table::{Need, ROWS as PERMISSIONS, Target, need};
     pub use crate::aliases::run::{AliasError, acknowledge, add_immutable};
+    pub use crate::api::routes::listed as api_rows;
     pub use crate::api::views::traced as traces;
-    pub use crate::authorization::authorize::{
-        below_version as path_below_version, decoded as decoded_path, pairs as query_pairs,
-    };
+    pub use crate::authorization::authorize::{decoded as decoded_path, pairs as query_pairs};
     pub use crate::cipher::Cipher;
     pub use crate::environments::copy::copy as copy_environment;
     pub use crate::executions::execution::{Execution, Origin, RuleOrigin};

@@ -62,7 +62,7 @@ impl Engine {
             _ => None,
         };
         // Where roles decide, nothing that runs is more than its user.
-        Some(Holder { user: user?, is_operator: !self.roles().is_enforced() })
+        Some(Holder { user: user?, is_operator: !self.roles().is_enforced(), is_run: true })
     }
 
     fn action_token(&self, id: &str) -> Result<String, String> {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use axum::Router;
 use imori_server::broker::Broker;
-use tracing::{error, info};
+use tracing::{error, info, warn};
 
 use crate::api::routes;
 use crate::engine::{Engine, EngineOptions, location};
@@ -23,6 +23,12 @@ use crate::store::{Finding, StoreError, check};
 pub fn start(options: EngineOptions, broker: &Broker) -> Router {
     let (engine, reported) = Engine::new(options, broker);
     let engine = Arc::new(engine);
+    if engine.is_open() {
+        warn!(
+            "`automation.open` is set: every program and user of this machine may run actions as the user of the \
+             broker; remove it, and log in by `imori automate login`"
+        );
+    }
     let started = Arc::clone(&engine);
     engine.runtime.spawn(async move {
         let runtime = started.runtime.clone();

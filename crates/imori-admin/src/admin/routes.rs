@@ -9,7 +9,7 @@ use axum::middleware::{from_fn, from_fn_with_state};
 use axum::routing::any;
 use imori_core::authorize::Action;
 use imori_server::access::PolicyKind;
-use imori_server::http::{Guarded, guard};
+use imori_server::http::{Guarded, guard, router};
 
 use super::declarations::End;
 use super::permissions::Of;
@@ -18,7 +18,7 @@ use super::{
     permissions, policies, probes, queues, users, vhosts,
 };
 use crate::console;
-use crate::http::{Endpoint, Right, router, row};
+use crate::http::{Endpoint, Right, row, without_login, without_login_here};
 use crate::limits::ADMIN_BODY_BYTES_MAX;
 use crate::operations::limits::Limited;
 use crate::requests::admin_state::AdminState;
@@ -42,11 +42,11 @@ pub(crate) fn routes(state: Arc<AdminState>, automation: Option<Router>) -> Rout
         let (path, slashed) = (endpoint.path.to_owned(), format!("{}/", endpoint.path));
         let answers = behind_tags(&endpoint, &state);
         routes = routes.route(&path, answers.clone()).route(&slashed, answers);
-        logins.extend([(path, endpoint.login), (slashed, endpoint.login)]);
+        logins.extend([(path, endpoint.access.login), (slashed, endpoint.access.login)]);
     }
     for endpoint in v1::endpoints() {
         routes = routes.route(endpoint.path, behind_tags(&endpoint, &state));
-        logins.insert(endpoint.path.to_owned(), endpoint.login);
+        logins.insert(endpoint.path.to_owned(), endpoint.access.login);
     }
     routes = match automation {
         Some(automation) => routes.nest_service("/automation", automation),
@@ -89,10 +89,10 @@ pub fn endpoints() -> Vec<Endpoint<Arc<AdminState>>> {
     let (ordinary, operators) = (PolicyKind::Policy, PolicyKind::Operator);
     let (of_vhost, of_user) = (Limited::Vhost, Limited::User);
     vec![
-        row(GET, "/livez", Manage, Nothing, probes::livez).without_login(),
-        row(GET, "/readyz", Manage, Nothing, probes::readyz).without_login(),
-        row(GET, "/metrics", Monitor, Nothing, probes::metrics).without_login_here(),
-        row(GET, "/metrics/detailed", Monitor, Nothing, probes::detailed).without_login_here(),
+        without_login(row(GET, "/livez", Manage, Nothing, probes::livez)),
+        without_login(row(GET, "/readyz", Manage, Nothing, probes::readyz)),
+        without_login_here(row(GET, "/metrics", Monitor, Nothing, probes::metrics)),
+        without_login_here(row(GET, "/metrics/detailed", Monitor, Nothing, probes::detailed)),
         row(GET, "/api/overview", Manage, Shown, overview::overview),
         row(GET, "/api/nodes", Monitor, Nothing, overview::nodes),
         row(GET, "/api/nodes/{node}", Monitor, Nothing, overview::node),

@@ -11,7 +11,7 @@ use axum::response::{IntoResponse as _, Response};
 use imori_core::authorize::Action;
 
 use super::files::{FILES, File};
-use crate::http::{Endpoint, Right, row};
+use crate::http::{Endpoint, Right, row, without_login};
 
 const GET: Method = Method::GET;
 
@@ -45,10 +45,10 @@ pub(crate) fn endpoints<S: Clone + Send + Sync + 'static>() -> Vec<Endpoint<S>> 
     use Action::Manage;
     use Right::Nothing;
     vec![
-        row(GET, "/", Manage, Nothing, to_console).without_login(),
-        row(GET, "/console", Manage, Nothing, to_console).without_login(),
-        row(GET, "/console/", Manage, Nothing, home).without_login(),
-        row(GET, "/console/{*path}", Manage, Nothing, page).without_login(),
+        without_login(row(GET, "/", Manage, Nothing, to_console)),
+        without_login(row(GET, "/console", Manage, Nothing, to_console)),
+        without_login(row(GET, "/console/", Manage, Nothing, home)),
+        without_login(row(GET, "/console/{*path}", Manage, Nothing, page)),
     ]
 }
 

@@ -1,34 +1,27 @@
-//! Endpoints: the rows of the tables that the routers of the admin listener and of the monitor are built from.
+//! The rows of the tables that the routers of the admin listener and of the monitor are built from.
 //!
-//! The page on rights and the OpenAPI document are checked against the tables. The tag is checked before the handler,
-//! because a check inside one is easy to miss. The right is only documented here; the handler's verb decides it, so
-//! `authorize` stays the only place that does.
+//! The page on rights and the OpenAPI document are checked against the tables. The tag is checked before the handler.
+//! The right is only documented here; the handler's verb decides it, so `authorize` stays the only place that does.
 
 use std::fmt;
-use std::pin::Pin;
-use std::sync::Arc;
 
-use axum::Router;
-use axum::extract::Request;
 use axum::handler::Handler;
 use axum::http::Method;
-use axum::response::Response;
-use axum::routing::{MethodFilter, MethodRouter, on};
 use imori_core::authorize::Action;
+use imori_server::http::{Answering, Endpoint as Row};
 
-/// A method of a path, with the access it needs and its handler.
-pub struct Endpoint<S> {
-    /// A GET row also answers HEAD.
-    pub method: Method,
-    /// The path, with its parameters in braces.
-    pub path: &'static str,
+/// A row of the tables.
+pub type Endpoint<S> = Row<S, Access>;
+
+/// Who may use an endpoint.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Access {
     /// Who has to log in.
     pub login: Login,
     /// The action that the user's tags must allow.
     pub action: Action,
     /// The right that the handler asks for.
     pub right: Right,
-    handler: BoxedHandler<S>,
 }
 
 /// The clients that have to log in.
@@ -94,59 +87,19 @@ pub(crate) fn row<H, T, S>(
 ) -> Endpoint<S>
 where
     H: Handler<T, S, Future = Answering> + Sync,
+    S: Clone + Send + Sync + 'static,
 {
-    Endpoint { method, path, login: Login::Needed, action, right, handler: BoxedHandler::new(handler) }
+    Row::new(method, path, Access { login: Login::Needed, action, right }, handler)
 }
 
-impl<S: Clone + Send + Sync + 'static> Endpoint<S> {
-    /// The same row for every client.
-    pub(crate) fn without_login(self) -> Endpoint<S> {
-        Endpoint { login: Login::NotNeeded, ..self }
-    }
-
-    /// The same row, for every client on this machine too.
-    pub(crate) fn without_login_here(self) -> Endpoint<S> {
-        Endpoint { login: Login::NeededFromElsewhere, ..self }
-    }
-
-    /// The handler, for this method alone.
-    pub(crate) fn answers(&self) -> MethodRouter<S> {
-        let filter = MethodFilter::try_from(self.method.clone()).expect("the table names methods of HTTP");
-        on(filter, self.handler.clone())
-    }
+/// The same row for every client.
+pub(crate) fn without_login<S>(mut endpoint: Endpoint<S>) -> Endpoint<S> {
+    endpoint.access.login = Login::NotNeeded;
+    endpoint
 }
 
-/// The router of a table whose endpoints check access by themselves.
-pub(crate) fn router<S: Clone + Send + Sync + 'static>(table: &[Endpoint<S>]) -> Router<S> {
-    table.iter().fold(Router::new(), |router, endpoint| router.route(endpoint.path, endpoint.answers()))
-}
-
-/// A response that is being made.
-type Answering = Pin<Box<dyn Future<Output = Response> + Send>>;
-
-/// A handler whose type does not depend on what it extracts from a request, so that axum's router, which is generic
-/// over handlers, is compiled once and not once a row.
-struct BoxedHandler<S>(Arc<dyn Fn(Request, S) -> Answering + Send + Sync>);
-
-impl<S> BoxedHandler<S> {
-    fn new<H, T>(handler: H) -> BoxedHandler<S>
-    where
-        H: Handler<T, S, Future = Answering> + Sync,
-    {
-        BoxedHandler(Arc::new(move |request, state| handler.clone().call(request, state)))
-    }
-}
-
-impl<S> Clone for BoxedHandler<S> {
-    fn clone(&self) -> BoxedHandler<S> {
-        BoxedHandler(Arc::clone(&self.0))
-    }
-}
-
-impl<S: 'static> Handler<(), S> for BoxedHandler<S> {
-    type Future = Answering;
-
-    fn call(self, request: Request, state: S) -> Answering {
-        (self.0)(request, state)
-    }
+/// The same row, for every client on this machine too.
+pub(crate) fn without_login_here<S>(mut endpoint: Endpoint<S>) -> Endpoint<S> {
+    endpoint.access.login = Login::NeededFromElsewhere;
+    endpoint
 }

@@ -6,7 +6,7 @@ mod gathered;
 mod streamed;
 
 pub use endpoint::{Endpoint, Login, Right};
-pub(crate) use endpoint::{router, row};
+pub(crate) use endpoint::{row, without_login, without_login_here};
 pub use gathered::gathered;
 pub(crate) use gathered::rest_at;
 pub(crate) use names::{Names, may_monitor, names_without_login, note_names};

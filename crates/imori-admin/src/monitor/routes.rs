@@ -9,7 +9,7 @@ use axum::middleware::from_fn_with_state;
 use axum::response::{Html, IntoResponse, Response};
 use axum::{Extension, Router};
 use imori_core::authorize::Action;
-use imori_server::http::{Guarded, guard};
+use imori_server::http::{Guarded, guard, router};
 use serde::Serialize;
 
 use super::connz::{self, Connz};
@@ -21,7 +21,7 @@ use super::storez::{self, Storez};
 use super::subsz::{self, Subsz};
 use super::varz::Varz;
 use super::wording::timestamp;
-use crate::http::{Endpoint, Names, Right, note_names, router, row};
+use crate::http::{Endpoint, Names, Right, note_names, row, without_login};
 use crate::metrics;
 
 type Subject = State<Arc<MonitorState>>;
@@ -43,19 +43,19 @@ fn endpoints() -> Vec<Endpoint<Arc<MonitorState>>> {
     use Action::Monitor;
     use Right::Nothing;
     vec![
-        row(GET, Path::Root.text(), Monitor, Nothing, root).without_login(),
-        row(GET, Path::Varz.text(), Monitor, Nothing, varz).without_login(),
-        row(GET, Path::Connz.text(), Monitor, Nothing, connz).without_login(),
-        row(GET, Path::Subsz.text(), Monitor, Nothing, subsz).without_login(),
-        row(GET, "/subscriptionsz", Monitor, Nothing, subsz).without_login(),
-        row(GET, Path::Routez.text(), Monitor, Nothing, routez).without_login(),
-        row(GET, Path::Healthz.text(), Monitor, Nothing, healthz).without_login(),
-        row(GET, Path::Readyz.text(), Monitor, Nothing, readyz).without_login(),
-        row(GET, Path::Livez.text(), Monitor, Nothing, livez).without_login(),
-        row(GET, Path::Jsz.text(), Monitor, Nothing, jsz).without_login(),
-        row(GET, Path::Storez.text(), Monitor, Nothing, storez).without_login(),
-        row(GET, Path::Metrics.text(), Monitor, Nothing, metrics).without_login(),
-        row(GET, "/metrics/detailed", Monitor, Nothing, detailed).without_login(),
+        without_login(row(GET, Path::Root.text(), Monitor, Nothing, root)),
+        without_login(row(GET, Path::Varz.text(), Monitor, Nothing, varz)),
+        without_login(row(GET, Path::Connz.text(), Monitor, Nothing, connz)),
+        without_login(row(GET, Path::Subsz.text(), Monitor, Nothing, subsz)),
+        without_login(row(GET, "/subscriptionsz", Monitor, Nothing, subsz)),
+        without_login(row(GET, Path::Routez.text(), Monitor, Nothing, routez)),
+        without_login(row(GET, Path::Healthz.text(), Monitor, Nothing, healthz)),
+        without_login(row(GET, Path::Readyz.text(), Monitor, Nothing, readyz)),
+        without_login(row(GET, Path::Livez.text(), Monitor, Nothing, livez)),
+        without_login(row(GET, Path::Jsz.text(), Monitor, Nothing, jsz)),
+        without_login(row(GET, Path::Storez.text(), Monitor, Nothing, storez)),
+        without_login(row(GET, Path::Metrics.text(), Monitor, Nothing, metrics)),
+        without_login(row(GET, "/metrics/detailed", Monitor, Nothing, detailed)),
     ]
 }
 

@@ -22,10 +22,10 @@ pub(crate) fn behind_tags(
     state: &Arc<AdminState>,
 ) -> MethodRouter<Arc<AdminState>> {
     let answers = endpoint.answers();
-    match endpoint.login {
+    match endpoint.access.login {
         Login::NotNeeded => answers,
         Login::Needed | Login::NeededFromElsewhere => {
-            answers.route_layer(from_fn_with_state((Arc::clone(state), endpoint.action), check))
+            answers.route_layer(from_fn_with_state((Arc::clone(state), endpoint.access.action), check))
         }
     }
 }

@@ -12,7 +12,7 @@ use super::{
     policies, queues, streams, users, vhosts,
 };
 use crate::console::{feed, history, session};
-use crate::http::{Endpoint, Right, row};
+use crate::http::{Endpoint, Right, row, without_login};
 use crate::requests::admin_state::AdminState;
 
 const GET: Method = Method::GET;
@@ -31,8 +31,8 @@ pub fn endpoints() -> Vec<Endpoint<Arc<AdminState>>> {
     vec![
         row(GET, "/v1/openapi.json", Manage, Nothing, document),
         // By these, users log in.
-        row(POST, "/v1/session", Manage, Nothing, session::sign_in).without_login(),
-        row(DELETE, "/v1/session", Manage, Nothing, session::sign_out).without_login(),
+        without_login(row(POST, "/v1/session", Manage, Nothing, session::sign_in)),
+        without_login(row(DELETE, "/v1/session", Manage, Nothing, session::sign_out)),
         row(GET, "/v1/overview", Manage, Shown, overview::show),
         row(GET, "/v1/stalls", Monitor, Nothing, overview::stalls),
         row(GET, "/v1/gateway", Monitor, Nothing, gateway::show),

@@ -32,18 +32,19 @@ fn check(page: &str, table: &str, test: &str) {
 fn the_page_on_rights_has_the_table_of_endpoints() {
     let mut table = String::from("| method | path | tag | right |\n|---|---|---|---|\n");
     for endpoint in api_endpoints().into_iter().chain(v1_endpoints()) {
-        let login = match endpoint.login {
+        let Endpoint { method, path, access, .. } = &endpoint;
+        let right = access.right;
+        let login = match access.login {
             Login::NeededFromElsewhere => "; from this machine none",
             Login::Needed | Login::NotNeeded => "",
         };
-        let tag = match endpoint.action {
-            _ if endpoint.login == Login::NotNeeded => "none",
+        let tag = match access.action {
+            _ if access.login == Login::NotNeeded => "none",
             Action::Monitor => "`monitoring`",
             Action::SetPolicy => "`policymaker`",
             Action::Administer => "`administrator`",
             _ => "`management`",
         };
-        let Endpoint { method, path, right, .. } = &endpoint;
         writeln!(table, "| {method} | `{path}` | {tag}{login} | {right} |").unwrap();
     }
     check("rights.md", &table, "table_of_endpoints");

@@ -3,6 +3,9 @@
 use std::collections::BTreeSet;
 use std::sync::{Mutex, PoisonError};
 
+use imori_core::authorize::{Action, Identity, Object, authorize};
+use imori_core::id::VhostId;
+
 use crate::limits::REQUESTERS_MAX;
 
 /// The user of a request.
@@ -14,6 +17,8 @@ pub struct Requester {
     pub(crate) is_local: bool,
     /// Whether the user may administer the broker.
     pub(crate) is_operator: bool,
+    /// Whether an action or a sensor asks, by the token of its run.
+    pub(crate) is_run: bool,
 }
 
 /// The holder of a token or an API key.
@@ -23,6 +28,13 @@ pub(crate) struct Holder {
     pub(crate) user: String,
     /// Whether it stands for an operator.
     pub(crate) is_operator: bool,
+    /// Whether it is the token of a run, which ends with the run.
+    pub(crate) is_run: bool,
+}
+
+/// Whether a user may administer the broker.
+pub(crate) fn may_administer(identity: &Identity) -> bool {
+    authorize(identity, Action::Administer, VhostId(0), Object::Broker).is_ok()
 }
 
 tokio::task_local! {
@@ -45,7 +57,7 @@ impl Requester {
             }
             None => return None,
         };
-        Some(Requester { name: known, is_local: false, is_operator: false })
+        Some(Requester { name: known, is_local: false, is_operator: false, is_run: false })
     }
 
     /// The same user as an operator of the broker, or not.
@@ -53,9 +65,15 @@ impl Requester {
         Requester { is_operator, ..self }
     }
 
+    /// The user of this holder; `None` as for [`Requester::named`].
+    pub(crate) fn holding(holder: &Holder) -> Option<Requester> {
+        let Holder { user, is_operator, is_run } = holder;
+        Requester::named(user).map(|named| Requester { is_operator: *is_operator, is_run: *is_run, ..named })
+    }
+
     /// A client of this machine that acts for this user without a login.
     pub(crate) fn local(name: &'static str) -> Requester {
-        Requester { name, is_local: true, is_operator: true }
+        Requester { name, is_local: true, is_operator: true, is_run: false }
     }
 }
 

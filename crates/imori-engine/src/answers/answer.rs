@@ -24,6 +24,11 @@ impl ApiError {
         ApiError { status, body: [("faultstring", message.into())].into_iter().collect() }
     }
 
+    /// The request needs a login, and has none that counts.
+    pub(crate) fn unauthorized() -> ApiError {
+        ApiError::new(StatusCode::UNAUTHORIZED, "Unauthorized - One of Token or API key required.")
+    }
+
     /// The request is wrong.
     pub(crate) fn bad_request(message: impl Into<String>) -> ApiError {
         ApiError::new(StatusCode::BAD_REQUEST, message)

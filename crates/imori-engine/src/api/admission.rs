@@ -1,38 +1,46 @@
-//! Admission to the API: clients on this machine while the broker has no users, then operators, users with a role, and
-//! holders of a token or an API key. At the admin listener, its own login comes first, and decides who asks.
+//! Admission to the API: operators, users with a role, and holders of a token or an API key. At the admin listener, its
+//! own login comes first, and decides who asks. Where the configuration opens the automation, clients on this machine need
+//! no login.
 
-use std::net::SocketAddr;
 use std::sync::Arc;
 
 use axum::body::Body;
-use axum::extract::{Request, State};
+use axum::extract::{RawPathParams, Request, State};
 use axum::http::header::CONTENT_TYPE;
-use axum::http::{HeaderMap, HeaderValue, Method, Response, StatusCode};
+use axum::http::{HeaderMap, HeaderValue, Response, StatusCode};
 use axum::middleware::Next;
 use axum::response::IntoResponse as _;
-use imori_core::authorize::{Action, Identity, Object, authorize as may};
-use imori_core::id::VhostId;
+use imori_core::authorize::Identity;
 use imori_core::login::Verdict;
 use imori_core::name::Name;
-use imori_server::http::{Guarded, HttpLogin, guard};
+use imori_server::http::{Guarded, HttpLogin, RequestOrigin, guard};
 
-use crate::access::{Requester, with_requester};
+use crate::access::{Login, Need, Requester, may_administer, with_requester};
 use crate::answers::ApiError;
 use crate::authorization::{Refusal, authorize};
 use crate::engine::Engine;
 
-/// The paths of webhooks, below the version.
-const WEBHOOKS: &str = "/webhooks/";
+/// The user in the audit log of a request that its signature alone has admitted.
+const SIGNER: &str = "(signature)";
 
-/// The path at which a user's password becomes a token.
-const TOKENS: &str = "/tokens";
+/// What stands before the handler of a row.
+#[derive(Clone)]
+pub(super) struct Entrance {
+    engine: Arc<Engine>,
+    guarded: Arc<Guarded>,
+    need: Need,
+}
 
-/// The path at which `st2` posts workflows as plain text.
-const INSPECTION: &str = "/workflows/inspect";
+impl Entrance {
+    pub(super) fn new(engine: &Arc<Engine>, guarded: &Arc<Guarded>, need: Need) -> Entrance {
+        Entrance { engine: Arc::clone(engine), guarded: Arc::clone(guarded), need }
+    }
+}
 
-/// Passes a request on, or refuses it.
+/// Passes a request on, or refuses it. The row decides, never the text of the path (SECURITY ROOM-01).
 pub(super) async fn admit(
-    State((engine, guarded)): State<(Arc<Engine>, Arc<Guarded>)>,
+    State(Entrance { engine, guarded, need }): State<Entrance>,
+    params: RawPathParams,
     mut request: Request,
     next: Next,
 ) -> Response<Body> {
@@ -40,37 +48,51 @@ pub(super) async fn admit(
         let reason = "the automation waits for its store; send the request again later";
         return ApiError::new(StatusCode::SERVICE_UNAVAILABLE, reason).into_response();
     }
-    let path = request.uri().path().to_owned();
-    // An inspection changes nothing, so that a page of another origin gains nothing by it.
-    if path.ends_with(INSPECTION) {
+    if engine.broker.access().awaits_recovery() {
+        let reason = "users were lost with the definitions; an operator has to recover them first";
+        return ApiError::new(StatusCode::SERVICE_UNAVAILABLE, reason).into_response();
+    }
+    if need.takes_text {
         request.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     }
-    let webhook = path.split_once(WEBHOOKS).map(|(_, url)| url.trim_matches('/'));
-    // A signature proves more than an origin and a type, and senders of forms have no other.
-    if webhook.is_some_and(|url| engine.is_webhook_signed(url)) {
-        return next.run(request).await;
-    }
-    let claim = Claim::of(&engine, &request);
-    let (requester, login) = match claim.requester(&engine).await {
-        Ok(admitted) => admitted,
+    let source = RequestOrigin::of(request.extensions()).source;
+    let (method, path) = (request.method().clone(), request.uri().path().to_owned());
+    let (user, response) = match admitted(&engine, need, &params, request).await {
+        // A signature proves more than an origin and a type, and senders of forms have no other.
+        Ok((None, request)) => (SIGNER, next.run(request).await),
+        Ok((Some(requester), request)) => {
+            let answer = guard(State(guarded), request, next);
+            (requester.name, with_requester(requester, answer).await)
+        }
         Err(error) => return error.into_response(),
     };
-    let asked = (request.method().clone(), path);
-    let request = match authorize(&engine, requester, request).await {
-        Ok(request) => request,
-        Err(refusal) => return ApiError::from(refusal).into_response(),
-    };
-    let response = with_requester(requester, guard(State(guarded), request, next)).await;
-    if let Some((source, user)) = login.filter(|_| asked.0 != Method::GET && !asked.1.ends_with(TOKENS)) {
+    if need.is_change {
         let status = response.status().as_u16();
-        engine.broker.note_http_request(source, &user, (asked.0.as_str(), &asked.1), status);
+        engine.broker.note_http_request(source, &Name::from(user), (method.as_str(), &path), status);
     }
     response
 }
 
+/// The requester of a request that may be made; `None` where the sender's signature has to decide.
+async fn admitted(
+    engine: &Arc<Engine>,
+    need: Need,
+    params: &RawPathParams,
+    request: Request,
+) -> Result<(Option<Requester>, Request), ApiError> {
+    let is_signed = need.login == Login::OrSignature
+        && params.iter().next().is_some_and(|(_, url)| engine.is_webhook_signed(url.trim_matches('/')));
+    let requester = match Claim::of(engine, need.login, &request).requester(engine).await {
+        Err(_) if is_signed => return Ok((None, request)),
+        admitted => admitted?,
+    };
+    let request = authorize(engine, requester, need, params, request).await?;
+    Ok((Some(requester), request))
+}
+
 /// What a request brings to be admitted.
 struct Claim {
-    /// It comes from this machine, and the broker has no users.
+    /// It comes from this machine, and the configuration opens the automation.
     is_open: bool,
     /// The user whom the admin listener has logged in already.
     identity: Option<Identity>,
@@ -85,22 +107,25 @@ enum Credential {
 }
 
 impl Claim {
-    fn of(engine: &Engine, request: &Request) -> Claim {
+    fn of(engine: &Engine, need: Login, request: &Request) -> Claim {
+        let login = HttpLogin::of(&engine.broker, request);
+        let is_alone = need == Login::Password && login.is_some();
+        let credential = credential(request.headers(), request.uri().query()).filter(|_| !is_alone);
         Claim {
-            is_open: engine.broker.access().admits_guest() && engine.broker.is_from_here(request),
+            is_open: engine.is_open() && !is_alone && engine.broker.is_from_here(request),
             identity: request.extensions().get::<Identity>().cloned(),
-            credential: credential(request.headers(), request.uri().query()),
-            login: HttpLogin::of(&engine.broker, request),
+            credential,
+            login,
         }
     }
 
-    /// The user of a request; if the user logged in by a password, also the address and the name of the login.
-    async fn requester(self, engine: &Engine) -> Result<(Requester, Option<(SocketAddr, Name)>), ApiError> {
+    /// The user of a request.
+    async fn requester(self, engine: &Engine) -> Result<Requester, ApiError> {
         if let Some(identity) = self.identity {
-            return operator_or_user(engine, &identity).map(|requester| (requester, None));
+            return operator_or_user(engine, &identity);
         }
         if self.is_open {
-            return Ok((Requester::local(engine.system_user()), None));
+            return Ok(Requester::local(engine.system_user()));
         }
         let roles = engine.roles();
         let holder = match &self.credential {
@@ -111,17 +136,14 @@ impl Claim {
         if let Some(holder) = holder {
             // Without roles, only operators use the automation.
             return match roles.is_enforced() || holder.is_operator {
-                true => Ok((named(&holder.user)?.with_operator(holder.is_operator), None)),
+                true => Requester::holding(&holder).ok_or_else(too_many),
                 false => Err(not_an_operator(&holder.user)),
             };
         }
-        let login = self.login.ok_or_else(unauthorized)?;
-        let source = login.source();
+        let login = self.login.ok_or_else(ApiError::unauthorized)?;
         match login.decide(&engine.broker).await {
-            Verdict::Granted(identity) => {
-                Ok((operator_or_user(engine, &identity)?, Some((source, identity.user))))
-            }
-            _ => Err(unauthorized()),
+            Verdict::Granted(identity) => operator_or_user(engine, &identity),
+            _ => Err(ApiError::unauthorized()),
         }
     }
 }
@@ -150,24 +172,18 @@ fn credential(headers: &HeaderMap, query: Option<&str>) -> Option<Credential> {
 }
 
 fn named(user: &str) -> Result<Requester, ApiError> {
-    Requester::named(user).ok_or_else(|| {
-        let reason = "too many users have asked since the start; restart the broker";
-        ApiError::new(StatusCode::SERVICE_UNAVAILABLE, reason)
-    })
+    Requester::named(user).ok_or_else(too_many)
 }
 
-fn may_administer(identity: &Identity) -> bool {
-    may(identity, Action::Administer, VhostId(0), Object::Broker).is_ok()
+fn too_many() -> ApiError {
+    let reason = "too many users have asked since the start; restart the broker";
+    ApiError::new(StatusCode::SERVICE_UNAVAILABLE, reason)
 }
 
 fn not_an_operator(user: &str) -> ApiError {
     let reason =
         format!("user `{user}` may not use the automation; give it the tag `administrator`, or a role");
     ApiError::new(StatusCode::FORBIDDEN, reason)
-}
-
-fn unauthorized() -> ApiError {
-    ApiError::new(StatusCode::UNAUTHORIZED, "Unauthorized - One of Token or API key required.")
 }
 
 impl From<Refusal> for ApiError {

@@ -14,7 +14,8 @@ use crate::limits::OBJECTS_LOADED;
 type Pairs = Query<Vec<(String, String)>>;
 type Broker = State<Arc<Engine>>;
 
-pub(super) async fn list(State(engine): Broker, Query(pairs): Pairs) -> Answer {
+pub(super) async fn list(State(engine): Broker, Query(pairs): Pairs, body: Bytes) -> Answer {
+    check_empty(&body)?;
     let list = ListQuery::new(pairs);
     let (limit, offset) = (list.limit()?, list.offset()?);
     let prefix = list.get("prefix").unwrap_or_default();
@@ -35,7 +36,13 @@ pub(super) async fn list(State(engine): Broker, Query(pairs): Pairs) -> Answer {
     list.answer(page, total, limit)
 }
 
-pub(super) async fn show(State(engine): Broker, Path(name): Path<String>, Query(pairs): Pairs) -> Answer {
+pub(super) async fn show(
+    State(engine): Broker,
+    Path(name): Path<String>,
+    Query(pairs): Pairs,
+    body: Bytes,
+) -> Answer {
+    check_empty(&body)?;
     let list = ListQuery::new(pairs);
     let key = key_of(&engine, &list, &name)?;
     match engine.read_key(&key, list.is_set("decrypt")).await? {
@@ -52,11 +59,7 @@ pub(super) async fn set(
 ) -> Answer {
     let list = ListQuery::new(pairs);
     let mut body = object(&body)?;
-    let pick = |name: &str| body.get(name).and_then(Value::as_str).map(str::to_owned);
-    let mut key = key_of(&engine, &list, &name)?;
-    if let Some(scope) = pick("scope") {
-        key = Key::new(&scope, pick("user").as_deref().unwrap_or(engine.user()), &name)?;
-    }
+    let key = Key::requested(&name, engine.user(), |key| list.get(key), Some(&body))?;
     let value = match body.remove("value") {
         Some(Value::String(text)) => text,
         Some(Value::Null) | None => return Err(ApiError::bad_request("'value' is a required property")),
@@ -71,7 +74,13 @@ pub(super) async fn set(
     ok(document)
 }
 
-pub(super) async fn delete(State(engine): Broker, Path(name): Path<String>, Query(pairs): Pairs) -> Answer {
+pub(super) async fn delete(
+    State(engine): Broker,
+    Path(name): Path<String>,
+    Query(pairs): Pairs,
+    body: Bytes,
+) -> Answer {
+    check_empty(&body)?;
     let key = key_of(&engine, &ListQuery::new(pairs), &name)?;
     match engine.delete_key(&key).await? {
         true => no_content(),
@@ -80,13 +89,15 @@ pub(super) async fn delete(State(engine): Broker, Path(name): Path<String>, Quer
 }
 
 fn key_of(engine: &Engine, list: &ListQuery, name: &str) -> Result<Key, ApiError> {
-    let scope = match (list.get("user"), list.get("scope")) {
-        // As in StackStorm, a user is asked for their own keys.
-        (Some(_), _) => "st2kv.user",
-        (None, None | Some("all")) => "st2kv.system",
-        (None, Some(scope)) => scope,
-    };
-    Ok(Key::new(scope, list.get("user").unwrap_or(engine.user()), name)?)
+    Ok(Key::requested(name, engine.user(), |key| list.get(key), None)?)
+}
+
+/// A body that names a scope would be one that nothing reads.
+fn check_empty(body: &[u8]) -> Result<(), ApiError> {
+    match body {
+        [] => Ok(()),
+        _ => Err(ApiError::bad_request("this request has no body; give `scope` and `user` in the query")),
+    }
 }
 
 impl From<KeyError> for ApiError {

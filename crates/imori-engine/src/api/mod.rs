@@ -1,6 +1,6 @@
 //! StackStorm's API over HTTP: its paths, shapes and words.
 
-mod routes;
+pub(crate) mod routes;
 mod admission;
 mod trials;
 mod aliases;

@@ -8,9 +8,10 @@ use axum::http::{HeaderMap, HeaderValue, Response, StatusCode, header};
 use imori_automation::value::{Map, Value};
 use imori_automation::webhooks::{Answer as ChallengeAnswer, Headers};
 
+use crate::access::requester;
 use crate::answers::{Answer, ApiError, ListQuery, json, object, ok};
 use crate::engine::Engine;
-use crate::events::{WebhookAnswer, WebhookRefusal};
+use crate::events::{INJECTION, WebhookAnswer, WebhookRefusal};
 
 type Broker = State<Arc<Engine>>;
 
@@ -32,6 +33,8 @@ pub(super) async fn show(
         return Ok(challenge(answer));
     }
     match engine.registry().webhooks.get(url).and_then(|webhooks| webhooks.first()) {
+        // A sender that signs is admitted without a login, and sees nothing.
+        _ if requester().is_none() => Err(ApiError::unauthorized()),
         Some(webhook) => ok(webhook.trigger.document()),
         None => Err(ApiError::not_found("webhook", url)),
     }
@@ -44,11 +47,11 @@ pub(super) async fn accept(
     body: Bytes,
 ) -> Answer {
     let url = url.trim_matches('/');
-    if url == "st2" {
+    if url == INJECTION {
         return inject(&engine, &body).await;
     }
     let headers: Headers = headers.iter().map(|(name, value)| (name.as_str(), value.as_bytes())).collect();
-    match engine.accept_webhook(url, &headers, &body).await {
+    match engine.accept_webhook(url, &headers, &body, requester().is_some()).await {
         Ok(WebhookAnswer::Accepted(body)) => Ok(json(StatusCode::ACCEPTED, &body)),
         Ok(WebhookAnswer::Challenge(answer)) => Ok(challenge(answer)),
         Err(WebhookRefusal::Unknown) => {
@@ -58,6 +61,7 @@ pub(super) async fn accept(
             let status = StatusCode::from_u16(error.status()).unwrap_or(StatusCode::BAD_REQUEST);
             Err(ApiError::new(status, error.to_string()))
         }
+        Err(WebhookRefusal::NoLogin) => Err(ApiError::unauthorized()),
         Err(WebhookRefusal::Store(error)) => Err(error.into()),
     }
 }

@@ -3,16 +3,14 @@
 use std::sync::Arc;
 
 use axum::body::{Body, Bytes, to_bytes};
-use axum::extract::Request;
+use axum::extract::{RawPathParams, Request};
 use imori_automation::value::{Map, Value};
 
-use crate::access::{Requester, Resource, Roles, Target, need};
+use crate::access::{Need, Permission, Requester, Resource, Roles, Target};
+use crate::datastore::Key;
 use crate::engine::Engine;
 use crate::limits::REQUEST_BYTES_MAX;
 use crate::store::{EXECUTIONS, Query, StoreError};
-
-/// The versions below which the paths are.
-const VERSIONS: [&str; 4] = ["/api/v1", "/auth/v1", "/stream/v1", "/v1"];
 
 /// Why a request is not passed on.
 #[derive(Debug)]
@@ -38,6 +36,8 @@ impl From<StoreError> for Refusal {
 pub(crate) async fn authorize(
     engine: &Arc<Engine>,
     requester: Requester,
+    need: Need,
+    params: &RawPathParams,
     request: Request,
 ) -> Result<Request, Refusal> {
     let roles = engine.roles();
@@ -54,17 +54,12 @@ pub(crate) async fn authorize(
         roles: &roles,
         user: requester.name,
         method: parts.method.as_str(),
-        path: below_version(parts.uri.path()),
+        name: params.iter().next().map(|(_, name)| name).unwrap_or_default(),
         query: pairs(parts.uri.query().unwrap_or_default()),
         body: body_of(&bytes),
     };
-    question.check().await?;
+    question.check(need).await?;
     Ok(Request::from_parts(parts, Body::from(bytes)))
-}
-
-/// A path without the prefix of its version.
-pub fn below_version(path: &str) -> &str {
-    VERSIONS.iter().find_map(|version| path.strip_prefix(version)).unwrap_or(path)
 }
 
 fn body_of(bytes: &Bytes) -> Map {
@@ -103,73 +98,73 @@ struct Question<'a> {
     roles: &'a Roles,
     user: &'a str,
     method: &'a str,
-    path: &'a str,
+    /// The part of the path that names the object.
+    name: &'a str,
     query: Vec<(String, String)>,
     body: Map,
 }
 
 impl Question<'_> {
-    async fn check(&self) -> Result<(), Refusal> {
-        let need = need(self.method, self.path);
+    async fn check(&self, need: Need) -> Result<(), Refusal> {
         // Secrets are for administrators.
         let shows = ["show_secrets", "decrypt"].into_iter().any(|key| self.is_set(key));
-        if need.permission == "admin" || shows {
-            return Err(forbidden(String::from("Administrator access required")));
-        }
-        if need.permission.is_empty() {
-            return Ok(());
-        }
-        let kind = need.permission.rsplit_once('_').map_or("", |(kind, _)| kind);
+        let permission = match need.permission {
+            Permission::Type(permission) if !shows => permission,
+            Permission::Any if !shows => return Ok(()),
+            _ => return Err(forbidden(String::from("Administrator access required"))),
+        };
+        let kind = permission.rsplit_once('_').map_or("", |(kind, _)| kind);
         match need.target {
-            Target::None if kind == "key_value_pair" => {
-                self.check_scope()?;
-                self.require(need.permission, &Resource::All)
+            Target::Nothing if kind == "key_value_pair" => {
+                if self.parameter("scope") == Some("all") {
+                    return Err(of_others());
+                }
+                if let Some(key) = self.key() {
+                    self.check_user(&key)?;
+                }
+                self.require(permission, &Resource::All)
             }
-            Target::None => self.require(need.permission, &Resource::All),
+            Target::Nothing => self.require(permission, &Resource::All),
             Target::Named => {
-                if let Some(resource) = self.named(kind, &self.variable()) {
-                    self.require(need.permission, &resource)?;
+                if let Some(resource) = self.named(kind, self.name) {
+                    self.require(permission, &resource)?;
                 }
                 if self.method == "PUT" && self.body.contains_key("name") {
-                    self.require(need.permission, &self.of_body(kind))?;
+                    self.require(permission, &self.of_body(kind))?;
                 }
                 self.check_rule(kind)
             }
             Target::Body => {
-                self.require(need.permission, &self.of_body(kind))?;
+                self.require(permission, &self.of_body(kind))?;
                 self.check_rule(kind)
             }
             Target::BodyAction => {
                 if self.text("user").is_some_and(|user| user != self.user) {
-                    return Err(forbidden(String::from("\"user\" attribute can only be provided by admins")));
+                    return Err(of_others());
                 }
-                self.require_action(need.permission, self.text("action").unwrap_or_default())
+                self.require_action(permission, self.text("action").unwrap_or_default())
             }
             Target::Execution => {
                 let Some(action) = self.action_of_execution().await? else { return Ok(()) };
-                let permission =
-                    if need.permission == "execution_view" { "action_view" } else { "action_execute" };
-                let observes = self.roles.allows(self.user, need.permission, &Resource::All);
-                if observes && permission == "action_view" {
+                let is_view = permission == "execution_view";
+                if is_view && self.roles.allows(self.user, permission, &Resource::All) {
                     return Ok(());
                 }
-                self.require_action(permission, &action)
+                self.require_action(if is_view { "action_view" } else { "action_execute" }, &action)
             }
-            Target::Alias => match self.action_of_alias() {
-                Some(action) => self.require_action(need.permission, &action),
-                None => Ok(()),
-            },
+            Target::Alias => self.require_action(permission, &self.action_of_alias().unwrap_or_default()),
+            Target::Command => self.require_action(permission, &self.action_of_command().unwrap_or_default()),
             Target::Key => {
-                if self.is_own_scope() {
-                    return self.check_scope();
+                // The handler refuses what names no key.
+                let Some(key) = self.key() else { return Ok(()) };
+                if key.user().is_some() {
+                    return self.check_user(&key);
                 }
-                let name = decoded(self.path.strip_prefix("/keys/").unwrap_or_default());
-                let resource = Resource::single("key_value_pair", &format!("st2kv.system:{name}"));
-                self.require(need.permission, &resource)
+                let resource = format!("st2kv.system:{}", self.name);
+                self.require(permission, &Resource::single("key_value_pair", &resource))
             }
             Target::Webhook => {
-                let url = decoded(self.path.strip_prefix("/webhooks/").unwrap_or_default());
-                self.require(need.permission, &Resource::single("webhook", url.trim_matches('/')))
+                self.require(permission, &Resource::single("webhook", self.name.trim_matches('/')))
             }
         }
     }
@@ -273,19 +268,8 @@ impl Question<'_> {
         self.body.get(key).and_then(Value::as_str)
     }
 
-    /// The part of the path that names the object.
-    fn variable(&self) -> String {
-        let parts: Vec<&str> = self.path.split('/').skip(2).collect();
-        decoded(match parts.as_slice() {
-            ["views", _, name, ..] => name,
-            ["views", name] => name,
-            [name, ..] => name,
-            [] => "",
-        })
-    }
-
     async fn action_of_execution(&self) -> Result<Option<String>, Refusal> {
-        let document = match self.variable().as_str() {
+        let document = match self.name {
             "last" => {
                 let query = Query::all(&EXECUTIONS, 1).by("start_timestamp", true);
                 self.engine.store.find(query).await?.documents.pop()
@@ -297,30 +281,33 @@ impl Question<'_> {
     }
 
     fn action_of_alias(&self) -> Option<String> {
-        if self.path.ends_with("/match_and_execute") {
-            let found = self.engine.match_alias(self.text("command")?).ok()?;
-            return Some(found.alias.text("action_ref").to_owned());
-        }
         let (registry, name) = (self.engine.registry(), self.text("name")?);
         let alias = registry.aliases.values().find(|alias| alias.text("name") == name)?;
         Some(alias.text("action_ref").to_owned())
     }
 
-    /// Whether the keys are those of a user.
-    fn is_own_scope(&self) -> bool {
-        let scope = self.text("scope").or_else(|| self.parameter("scope")).unwrap_or_default();
-        scope.ends_with("user")
+    fn action_of_command(&self) -> Option<String> {
+        let found = self.engine.match_alias(self.text("command")?).ok()?;
+        Some(found.alias.text("action_ref").to_owned())
+    }
+
+    /// The key that the request reads, sets or deletes.
+    fn key(&self) -> Option<Key> {
+        let body = (self.method == "PUT").then_some(&self.body);
+        Key::requested(self.name, self.user, |key| self.parameter(key), body).ok()
     }
 
     /// The keys of other users are for administrators.
-    fn check_scope(&self) -> Result<(), Refusal> {
-        let users = [self.text("user"), self.parameter("user")];
-        let is_other = users.into_iter().flatten().any(|user| user != self.user);
-        if is_other || self.parameter("scope") == Some("all") {
-            return Err(forbidden(String::from("\"user\" attribute can only be provided by admins")));
+    fn check_user(&self, key: &Key) -> Result<(), Refusal> {
+        match key.user() {
+            Some(user) if user != self.user => Err(of_others()),
+            _ => Ok(()),
         }
-        Ok(())
     }
+}
+
+fn of_others() -> Refusal {
+    forbidden(String::from("\"user\" attribute can only be provided by admins"))
 }
 
 fn forbidden(reason: String) -> Refusal {

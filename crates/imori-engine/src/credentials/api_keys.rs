@@ -8,7 +8,7 @@ use imori_automation::parameters::MASK;
 use imori_automation::value::{Map, Value};
 use ring::digest::{SHA512, digest};
 
-use super::tokens::{holder, metadata, random_text};
+use super::tokens::{OF_BROKER, holder, metadata, random_text};
 use crate::access::Holder;
 use crate::answers::{Answer, ApiError, ListQuery, created, no_content, object, ok};
 use crate::engine::Engine;
@@ -55,6 +55,7 @@ pub(crate) async fn create(State(engine): Broker, body: Bytes) -> Answer {
     let mut document = Map::new();
     document.insert("id", engine.new_id().to_string());
     document.insert("uid", format!("api_key:{hash}"));
+    document.insert(OF_BROKER, engine.is_of_broker(&holder.user));
     document.insert("user", holder.user);
     document.insert("key_hash", hash);
     document.insert("metadata", metadata(&body)?);
@@ -64,7 +65,7 @@ pub(crate) async fn create(State(engine): Broker, body: Bytes) -> Answer {
     let mut transaction = Transaction::new();
     transaction.put(&API_KEYS, document.clone());
     engine.store.commit(transaction).await?;
-    for secret in ["operator", "key_hash"] {
+    for secret in ["operator", OF_BROKER, "key_hash"] {
         document.remove(secret);
     }
     document.insert("key", key);
@@ -121,6 +122,7 @@ async fn by_hash(engine: &Engine, hash: &str) -> Result<Option<Map>, StoreError>
 
 fn shown(mut document: Map, shows_secrets: bool) -> Map {
     document.remove("operator");
+    document.remove(OF_BROKER);
     if !shows_secrets {
         document.insert("uid", MASK);
         document.insert("key_hash", MASK);
@@ -132,9 +134,8 @@ impl Engine {
     /// The holder of an API key; `None` if it is unknown or disabled.
     pub(crate) async fn api_key_holder(&self, key: &str) -> Option<Holder> {
         let document = by_hash(self, &hashed(key)).await.ok().flatten()?;
-        let user = document.get("user")?.as_str()?.to_owned();
-        let is_operator = document.get("operator") != Some(&Value::Bool(false));
-        (document.get("enabled") == Some(&Value::Bool(true))).then_some(Holder { user, is_operator })
+        let is_enabled = document.get("enabled") == Some(&Value::Bool(true));
+        self.holder_of(&document).filter(|_| is_enabled)
     }
 }
 

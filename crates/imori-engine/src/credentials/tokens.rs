@@ -10,7 +10,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use imori_automation::value::{Map, Value};
 use ring::digest::{SHA256, digest};
 
-use crate::access::{Holder, Requester, requester};
+use crate::access::{Holder, Requester, may_administer, requester};
 use crate::answers::{Answer, ApiError, created, no_content, object, ok};
 use crate::engine::Engine;
 use crate::limits::{
@@ -19,6 +19,12 @@ use crate::limits::{
 use crate::store::{TOKENS, Transaction};
 
 type Broker = State<Arc<Engine>>;
+
+/// The field that says whether the holder was a user of the broker when the token or key was made.
+pub(super) const OF_BROKER: &str = "of_broker";
+
+/// The field of a token with the mark of its user's password, whose change ends the token.
+const PASSWORD: &str = "password_mark";
 
 /// Makes a token for the requester, or for another user if the requester is an administrator.
 pub(crate) async fn create(State(engine): Broker, body: Bytes) -> Answer {
@@ -39,15 +45,19 @@ pub(crate) async fn create(State(engine): Broker, body: Bytes) -> Answer {
     let expiry = engine.now().plus_micros(seconds.saturating_mul(1_000_000)).unwrap_or(engine.now());
     let mut document = Map::new();
     document.insert("id", hashed(&token));
-    document.insert("user", holder.user);
+    document.insert("user", holder.user.as_str());
     document.insert("expiry", expiry.to_string());
     document.insert("metadata", metadata);
     document.insert("service", is_service);
     document.insert("operator", holder.is_operator);
+    document.insert(OF_BROKER, engine.is_of_broker(&holder.user));
+    document.insert(PASSWORD, password_mark(&engine, &holder.user));
     let mut transaction = Transaction::new();
     transaction.put(&TOKENS, document.clone());
     engine.store.commit(transaction).await?;
-    document.remove("operator");
+    for secret in ["operator", OF_BROKER, PASSWORD] {
+        document.remove(secret);
+    }
     document.insert("token", token);
     created(document)
 }
@@ -85,6 +95,10 @@ pub(crate) fn is_admin(engine: &Engine) -> bool {
 
 /// The user that a token or an API key stands for: the requester, unless an administrator names another.
 pub(crate) fn holder(engine: &Engine, user: Option<&Value>, is_service: bool) -> Result<Holder, ApiError> {
+    if requester().is_some_and(|requester| requester.is_run) {
+        let reason = "an action or a sensor makes no token and no key, which would outlive its run";
+        return Err(ApiError::new(StatusCode::FORBIDDEN, reason));
+    }
     let own = engine.user();
     let user = user.and_then(Value::as_str).filter(|user| !user.is_empty()).unwrap_or(own);
     if (user != own || is_service) && !is_admin(engine) {
@@ -96,6 +110,7 @@ pub(crate) fn holder(engine: &Engine, user: Option<&Value>, is_service: bool) ->
     Ok(Holder {
         user: user.to_owned(),
         is_operator: is_operator && (user == own || !engine.roles().is_enforced()),
+        is_run: false,
     })
 }
 
@@ -135,10 +150,35 @@ impl Engine {
         }
         let document = self.store.get(&TOKENS, &hashed(token)).await.ok().flatten()?;
         let expiry = document.get("expiry")?.as_str()?.parse().ok()?;
-        let user = document.get("user")?.as_str()?.to_owned();
-        let is_operator = document.get("operator") != Some(&Value::Bool(false));
-        (self.now() < expiry).then_some(Holder { user, is_operator })
+        let holder = self.holder_of(&document)?;
+        let password = document.get(PASSWORD).and_then(Value::as_str);
+        let is_same = password.is_none() || password == password_mark(self, &holder.user).as_deref();
+        (self.now() < expiry && is_same).then_some(holder)
     }
+
+    /// Whether the broker has this user.
+    pub(super) fn is_of_broker(&self, user: &str) -> bool {
+        self.broker.access().user(user).is_some()
+    }
+
+    /// The holder of a stored token or key, with the rights that its user has now; `None` if the user is gone.
+    pub(crate) fn holder_of(&self, document: &Map) -> Option<Holder> {
+        let user = document.get("user")?.as_str()?.to_owned();
+        let was_operator = document.get("operator") != Some(&Value::Bool(false));
+        let is_operator = match document.get(OF_BROKER) {
+            Some(Value::Bool(true)) => {
+                was_operator && may_administer(&self.broker.access().identity_of(&user)?)
+            }
+            // StackStorm's services have names of which the broker knows nothing.
+            _ => was_operator,
+        };
+        Some(Holder { user, is_operator, is_run: false })
+    }
+}
+
+/// What tells a user's password from those before and after it; `None` for a user without one.
+fn password_mark(engine: &Engine, user: &str) -> Option<String> {
+    engine.broker.access().user(user)?.password.as_ref().map(|hash| hash.mark())
 }
 
 /// What is stored of a token, which its holder alone has.

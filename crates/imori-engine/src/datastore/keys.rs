@@ -45,6 +45,35 @@ impl Key {
         }
     }
 
+    /// The key that a request names: by its query, or by the body that sets it. What decides who may is what is done.
+    ///
+    /// # Errors
+    /// The scope is unknown, or the name too long.
+    pub(crate) fn requested<'a>(
+        name: &str,
+        own_user: &str,
+        query: impl Fn(&str) -> Option<&'a str>,
+        body: Option<&Map>,
+    ) -> Result<Key, KeyError> {
+        let text = |key: &str| body.and_then(|body| body.get(key)).and_then(Value::as_str);
+        if let Some(scope) = text("scope") {
+            return Key::new(scope, text("user").unwrap_or(own_user), name);
+        }
+        let (user, scope) = (query("user"), query("scope"));
+        let scope = match (user, scope) {
+            // As in StackStorm, a user is asked for their own keys.
+            (Some(_), _) => "st2kv.user",
+            (None, None | Some("all")) => "st2kv.system",
+            (None, Some(scope)) => scope,
+        };
+        Key::new(scope, user.unwrap_or(own_user), name)
+    }
+
+    /// The user whose key it is; `None` for a key of the system.
+    pub(crate) fn user(&self) -> Option<&str> {
+        self.user.as_deref()
+    }
+
     fn id(&self) -> String {
         let user = self.user.as_deref().unwrap_or_default();
         Id::derived(0, &[b"key", self.scope.as_bytes(), user.as_bytes(), self.name.as_bytes()]).to_string()

@@ -13,6 +13,9 @@ use crate::engine::Engine;
 use crate::registry::Webhook;
 use crate::store::StoreError;
 
+/// The address whose requests name their trigger, as in StackStorm. No rule has it.
+pub(crate) const INJECTION: &str = "st2";
+
 /// What a request to a webhook gets.
 #[derive(Debug)]
 pub(crate) enum WebhookAnswer {
@@ -29,6 +32,8 @@ pub(crate) enum WebhookRefusal {
     Unknown,
     /// The request is wrong or not signed.
     Wrong(WebhookError),
+    /// The rules at this address check no signature, so the sender has to log in.
+    NoLogin,
     /// The store refuses; the sender tries again.
     Store(StoreError),
 }
@@ -39,13 +44,14 @@ impl Engine {
         self.webhooks(url).iter().find_map(|webhook| webhook.settings.answer(query))
     }
 
-    /// Whether each webhook at this address has a proof of its own, so that no login is needed.
+    /// Whether a webhook at this address has a proof of its own, so that its senders need no login.
     pub(crate) fn is_webhook_signed(&self, url: &str) -> bool {
-        let webhooks = self.webhooks(url);
-        !webhooks.is_empty() && webhooks.iter().all(|webhook| webhook.settings.scheme != Scheme::Unsigned)
+        url != INJECTION
+            && self.webhooks(url).iter().any(|webhook| webhook.settings.scheme != Scheme::Unsigned)
     }
 
-    /// Makes an event for each trigger at this address.
+    /// Makes an event for each trigger at this address whose proof the request has; a trigger that asks for none takes
+    /// only requests whose sender has logged in, whatever others at the address ask for.
     ///
     /// # Errors
     /// There is no trigger, no trigger takes the request, or the store refuses.
@@ -54,11 +60,18 @@ impl Engine {
         url: &str,
         headers: &Headers,
         body: &[u8],
+        has_login: bool,
     ) -> Result<WebhookAnswer, WebhookRefusal> {
         let now = self.now();
         let mut refusal = WebhookRefusal::Unknown;
         let mut events = Vec::new();
         for webhook in self.webhooks(url) {
+            if webhook.settings.scheme == Scheme::Unsigned && !has_login {
+                if matches!(refusal, WebhookRefusal::Unknown) {
+                    refusal = WebhookRefusal::NoLogin;
+                }
+                continue;
+            }
             let trigger = Arc::clone(&webhook.trigger);
             match webhook.settings.accept(headers, body, now) {
                 Ok(Accepted::Challenge(answer)) => return Ok(WebhookAnswer::Challenge(answer)),

@@ -1,15 +1,13 @@
 //! Requesters, the permission that each request needs, and what roles allow.
 
-use std::fs;
+use std::fmt::Write as _;
 use std::path::Path;
+use std::{env, fs};
 
 use imori_engine::for_tests::{
-    Need, PERMISSIONS, Requester, Resource, Roles, decoded_path, need, path_below_version, query_pairs,
-    requester, split_permission, with_requester,
+    Login, Need, Permission, Requester, Resource, Roles, api_rows, decoded_path, query_pairs, requester,
+    split_permission, with_requester,
 };
-
-/// The router is built from these texts.
-const ROUTES: &str = include_str!("../../src/api/routes.rs");
 
 /// Writes a file of roles or assignments below `folder`.
 fn write(folder: &Path, file: &str, text: &str) {
@@ -113,64 +111,53 @@ async fn a_request_knows_its_user() {
 }
 
 #[test]
-fn each_permission_exists_and_each_path_has_its_row() {
-    for (method, path, permission, target) in PERMISSIONS {
-        let is_known = permission.is_empty() || split_permission(permission).is_some();
-        assert!(is_known, "{method} {path} needs {permission}");
-        // A row that an earlier one hides would never count.
-        assert_eq!(need(method, path), Need { permission, target: *target }, "{method} {path}");
+fn each_row_names_a_permission_that_exists() {
+    for (method, path, need) in api_rows() {
+        let is_known = match need.permission {
+            Permission::Type(name) => split_permission(name).is_some(),
+            Permission::Any | Permission::Administrator => true,
+        };
+        assert!(is_known, "{method} {path} needs {}", need.permission);
     }
 }
 
 #[test]
-fn what_has_no_row_is_for_administrators() {
-    for (method, path) in [
-        ("POST", "/triggertypes"),
-        ("GET", "/rbac/roles"),
-        ("POST", "/rbac/reload"),
-        ("GET", "/service_registry/groups"),
-        ("PATCH", "/actions"),
-        ("GET", "/actions/"),
-        ("GET", "/keys/"),
-        ("GET", "/nothing"),
-        ("POST", "/triggerinstances/a/re_emit"),
-    ] {
-        assert_eq!(need(method, path).permission, "admin", "{method} {path}");
+fn only_webhooks_are_open_to_signatures_and_only_tokens_are_made_by_password() {
+    for (method, path, need) in api_rows() {
+        let expected = match (method.as_str(), path.as_str()) {
+            (_, "/api/v1/webhooks/{*url}") => Login::OrSignature,
+            ("POST", "/auth/v1/tokens") => Login::Password,
+            _ => Login::Needed,
+        };
+        assert_eq!(need.login, expected, "{method} {path}");
     }
 }
 
+const BEGIN: &str = "<!-- The table of the automation is written by a test; do not edit it. -->\n\n";
+const END: &str = "\n<!-- The end of the table of the automation. -->";
+
 #[test]
-fn each_route_needs_a_permission_or_an_administrator() {
-    let for_administrators = [
-        "/triggertypes",
-        "/triggertypes/{ref}",
-        "/triggerinstances/{id}/re_emit",
-        "/service_registry/groups",
-        "/service_registry/groups/{id}/members",
-        "/rbac/permission_types",
-        "/rbac/permission_types/{type}",
-        "/rbac/roles",
-        "/rbac/roles/{name}",
-        "/rbac/role_assignments",
-        "/rbac/role_assignments/{id}",
-        "/rbac/reload",
-    ];
-    for line in ROUTES.lines().filter(|line| line.contains(".route(\"")) {
-        let path = line.split('"').nth(1).unwrap();
-        for (verb, method) in [("get(", "GET"), ("post(", "POST"), ("put(", "PUT"), ("delete(", "DELETE")] {
-            let is_routed = line.contains(&format!(" {verb}")) || line.contains(&format!(").{verb}"));
-            if is_routed && need(method, path).permission == "admin" {
-                assert!(for_administrators.contains(&path), "{method} {path} has no row");
-            }
-        }
+fn the_page_on_rights_has_the_table_of_the_api() {
+    let mut table = String::from("| method | path | login | permission | on |\n|---|---|---|---|---|\n");
+    for (method, path, Need { login, permission, target, .. }) in api_rows() {
+        writeln!(table, "| {method} | `{path}` | {login} | {permission} | {target} |").unwrap();
     }
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/rights.md");
+    let text = fs::read_to_string(&page).unwrap();
+    let (before, rest) = text.split_once(BEGIN).unwrap();
+    let (written, after) = rest.split_once(END).unwrap();
+    if env::var_os("IMORI_BLESS").is_some() {
+        fs::write(page, format!("{before}{BEGIN}{table}{END}{after}")).unwrap();
+        return;
+    }
+    assert!(
+        written == table,
+        "the page is stale; run `IMORI_BLESS=1 cargo test -p imori-engine --test it table_of_the_api`"
+    );
 }
 
 #[test]
-fn paths_and_queries_are_read_as_by_the_router() {
-    for (path, below) in [("/api/v1/actions", "/actions"), ("/v1/keys/a%2Fb", "/keys/a%2Fb"), ("/x", "/x")] {
-        assert_eq!(path_below_version(path), below);
-    }
+fn queries_are_read_as_by_the_router() {
     for (text, expected) in [("core%2Elocal", "core.local"), ("a%2", "a%2"), ("%zz%C3%A9", "%zzé"), ("", "")]
     {
         assert_eq!(decoded_path(text), expected);

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use imori_automation::value::{Map, Value};
-use imori_engine::for_tests::traces;
+use imori_engine::for_tests::{api_rows, traces};
 
 /// Every method and path of StackStorm's API, as `METHOD /path`.
 const STACKSTORM: &str = include_str!("stackstorm.txt");
@@ -12,21 +12,9 @@ const STACKSTORM: &str = include_str!("stackstorm.txt");
 /// Those that are not offered, each with the reason after a colon.
 const ABSENT: &str = include_str!("absent.txt");
 
-/// The router is built from this text.
-const ROUTES: &str = include_str!("../../src/api/routes.rs");
-
 /// The methods and paths of the router, with `{}` for each variable.
 fn routed() -> BTreeSet<String> {
-    let mut routed = BTreeSet::new();
-    for line in ROUTES.lines().filter(|line| line.contains(".route(\"")) {
-        let path = line.split('"').nth(1).unwrap();
-        for (verb, method) in [("get(", "GET"), ("post(", "POST"), ("put(", "PUT"), ("delete(", "DELETE")] {
-            if line.contains(&format!(" {verb}")) || line.contains(&format!(").{verb}")) {
-                routed.insert(format!("{method} {}", plain(path)));
-            }
-        }
-    }
-    routed
+    api_rows().into_iter().map(|(method, path, _)| format!("{method} {}", plain(&path))).collect()
 }
 
 /// A path below its version, with `{}` for each variable.

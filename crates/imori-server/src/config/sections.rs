@@ -137,6 +137,9 @@ sections! {
         store: Option<StoreAddress> = None => Restart;
         /// The CA of that server, in PEM, instead of those of the system.
         store_ca: FilePath = FilePath::default() => Restart;
+        /// Whether clients on this machine need no login, for a demonstration. Each of them may then run programs as the
+        /// user of the broker; a warning at each start says so.
+        open: bool = false => AtOnce;
     }
 
     /// The HTTP gateway, which turns requests into messages.

@@ -31,6 +31,13 @@ const NOT_JSON: Refusal = (
 /// The status and text of a refusal.
 type Refusal = (StatusCode, &'static str);
 
+/// Whether a host, as a request names it with or without its port, is this broker's own: an IP address, `localhost`, or a
+/// name of the settings. A page that a browser has from another name may have led that name here (SECURITY WEB-02,
+/// ROOM-15).
+pub fn is_own_host(broker: &Broker, host: &str) -> bool {
+    is_host_known(host.as_bytes(), &broker.settings().config.broker.host_names)
+}
+
 /// The rules of a listener for requests. The host names are those of the settings, besides `localhost` and the
 /// broker's addresses.
 #[derive(Debug)]

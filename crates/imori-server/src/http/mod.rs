@@ -5,8 +5,10 @@ mod login;
 mod serve;
 mod places;
 mod guard;
+mod endpoint;
 
-pub use guard::{Guarded, guard};
+pub use endpoint::{Answering, Endpoint, router};
+pub use guard::{Guarded, guard, is_own_host};
 pub use login::{HttpLogin, RequestOrigin};
 pub use places::{KeepOpen, KeptOpen};
 pub(crate) use serve::{HttpService, accept, start};

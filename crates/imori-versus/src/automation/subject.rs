@@ -78,7 +78,8 @@ impl Starter {
         command.extend(["--listen".to_owned(), format!("stomp=127.0.0.1:{port}")]);
         command.extend(api.into_iter().flat_map(|api| ["--listen".to_owned(), format!("automation={api}")]));
         command.extend(["--data-dir".to_owned(), data]);
-        let recipe = Recipe { command, grace: GRACE, ..Recipe::default() };
+        let environment = vec![("IMORI__AUTOMATION__OPEN".to_owned(), "true".to_owned())];
+        let recipe = Recipe { command, environment, grace: GRACE, ..Recipe::default() };
         Running::start_by(&recipe, &folder, (&self.ours, self.cpus.as_deref()), url, is_ready)
     }
 }

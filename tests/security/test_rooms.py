@@ -1,0 +1,255 @@
+"""The automation's API asks each caller for what its table says, and for nothing that a path says.
+
+The table stands on the page on rights.
+"""
+
+from __future__ import annotations
+
+import base64
+import http.client
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from harness.admin import ask
+from harness.automation import Automation, running_automation, signed
+from harness.deadline import DEADLINE_S, wait_for
+
+PAGE = Path(__file__).resolve().parents[2] / "docs/reference/rights.md"
+ROW = re.compile(
+    r"^\| (GET|PUT|POST|DELETE) \| `(/\S*)` \| ([^|]+) \| ([^|]+) \| ([^|]*) \|$", re.MULTILINE
+)
+
+TAGS = ["", "management", "policymaker", "monitoring", "administrator"]
+
+# Values of the names in a path: of nothing that there is.
+NAMES = {
+    "ref": "absent.absent",
+    "id": "0" * 24,
+    "name": "absent",
+    "type": "absent",
+    "url": "absent",
+    "path": "absent",
+    "attribute": "status",
+}
+
+# What a search in the path might find.
+SUFFIXES = [
+    "/webhooks/signed",
+    "%2Fwebhooks%2Fsigned",
+    "/../webhooks/signed",
+    "//webhooks/signed",
+    "/tokens",
+    "/workflows/inspect",
+    ";/webhooks/signed",
+    "?x=/webhooks/signed",
+]
+
+
+@dataclass(frozen=True)
+class Row:
+    """A row of the table."""
+
+    method: str
+    path: str
+    login: str
+    permission: str
+
+    def filled(self) -> str:
+        """The path with the names of absent objects."""
+        return re.sub(r"\{\*?(\w+)\}", lambda found: NAMES[found[1]], self.path)
+
+
+ROWS = [Row(*found.groups()[:4]) for found in ROW.finditer(PAGE.read_text())]
+PREFIXES = {"/api/v1": ["/api/v1", "/stream/v1", "/v1"], "/auth/v1": ["/auth/v1", ""]}
+
+
+def status(
+    automation: Automation, method: str, path: str, headers: Mapping[str, str], body: bytes = b"{}"
+) -> int:
+    """Sends a request with its path as it stands; returns the status without reading the answer."""
+    connection = http.client.HTTPConnection(
+        *automation.imori.named["automation"], timeout=DEADLINE_S
+    )
+    sent = {"Content-Type": "application/json", **headers}
+    connection.request(method, path, body if method in ("POST", "PUT") else None, sent)
+    found = connection.getresponse().status
+    connection.close()
+    return found
+
+
+def basic(user: str, password: str) -> dict[str, str]:
+    """The header of a login by password."""
+    login = base64.b64encode(f"{user}:{password}".encode()).decode()
+    return {"Authorization": f"Basic {login}"}
+
+
+@dataclass(frozen=True)
+class Room:
+    """An automation, and the headers by which each kind of caller asks it."""
+
+    automation: Automation
+    callers: Mapping[str, dict[str, str]]
+
+
+@pytest.fixture(scope="module")
+def room(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Room]:
+    """An automation of a broker with users and `guest`, of whom none has a role."""
+    folder, settings = tmp_path_factory.mktemp("rooms"), {"users.guest": "always"}
+    with running_automation(folder, is_open=False, admin=True, settings=settings) as automation:
+        callers = {"nobody": {}, "guest": basic("guest", "guest")}
+        for tag in TAGS:
+            user = tag or "plain"
+            body = {"password": user, "tags": tag}
+            user_made = ask(automation.imori, f"/api/users/{user}", method="PUT", body=body)
+            assert user_made.status in {201, 204}, user_made
+            callers[user] = basic(user, user)
+        chief = callers["administrator"]
+        token = automation.ask("POST", "/auth/v1/tokens", {}, chief)
+        assert token.status == 201, token
+        callers["token"] = {"X-Auth-Token": token.body["token"]}
+        key = automation.ask("POST", "/api/v1/apikeys", {}, chief)
+        assert key.status == 201, key
+        callers["key"] = {"St2-Api-Key": key.body["key"]}
+        rule = {
+            "name": "signed",
+            "pack": "default",
+            "enabled": True,
+            "trigger": {
+                "type": "core.st2.webhook",
+                "parameters": {"url": "signed", "scheme": "github", "secret": "s3cret"},
+            },
+            "action": {"ref": "core.noop"},
+        }
+        made = automation.ask("POST", "/v1/rules", rule, chief)
+        assert made.status == 201, made
+        yield Room(automation, callers)
+        assert automation.imori.stop() == 0
+
+
+def test_the_page_has_the_whole_table() -> None:
+    assert len(ROWS) > 100
+    assert {row.login for row in ROWS} == {
+        "needed",
+        "needed; a password counts alone",
+        "needed, or the webhook's signature",
+    }
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row.method} {row.path}")
+def test_a_row_admits_operators_alone(room: Room, row: Row) -> None:
+    """ROOM-01, ROOM-02: without roles, and whatever is set for `guest`."""
+    admitted = {"administrator", "token", "key"}
+    prefix = next(prefix for prefix in PREFIXES if row.path.startswith(prefix))
+    for caller, headers in room.callers.items():
+        # Operators end what they may; what they may is not asked of each prefix.
+        prefixes = PREFIXES[prefix] if caller not in admitted else [prefix]
+        for other in prefixes:
+            path = other + row.filled().removeprefix(prefix)
+            found = status(room.automation, row.method, path, headers)
+            if caller in admitted:
+                assert found not in (401, 403), f"{caller}: {found}"
+            else:
+                assert found == (401 if caller == "nobody" else 403), f"{caller} {path}: {found}"
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_a_path_says_nothing_about_who_may(room: Room, suffix: str) -> None:
+    """ROOM-01: foreign suffixes, slashes and encodings."""
+    for row in ROWS:
+        if row.path.endswith("/webhooks/{*url}"):
+            continue
+        path = row.filled() + suffix
+        for method in ("GET", "PUT", "POST", "DELETE"):
+            found = status(room.automation, method, path, {})
+            assert found in (401, 404, 405), f"{method} {path}: {found}"
+
+
+def test_a_key_whose_name_looks_like_a_webhook_needs_a_login(room: Room) -> None:
+    """ROOM-01, ROOM-04."""
+    automation, chief = room.automation, room.callers["administrator"]
+    path, value = "/v1/keys/x/webhooks/signed", {"value": "set"}
+    assert automation.ask("PUT", path, value).status == 401
+    assert automation.ask("GET", path, headers=chief).status == 404
+    assert automation.ask("PUT", path, value, chief).status == 200
+    assert automation.ask("DELETE", path).status == 401
+    assert automation.ask("DELETE", path, {"scope": "user"}, chief).status == 400
+    assert automation.ask("DELETE", path, None, chief).status == 204
+
+
+def test_a_signature_opens_its_webhook_alone(room: Room) -> None:
+    """ROOM-01, ROOM-09: none opens or closes what another's scheme demands."""
+    automation, chief = room.automation, room.callers["administrator"]
+    body = b'{"a": 1}'
+    proof = {"X-GitHub-Event": "push", "X-GitHub-Delivery": "d-1"} | signed("s3cret", body)
+    assert automation.ask("POST", "/v1/webhooks/signed", body, proof).status == 202
+    assert automation.ask("POST", "/v1/webhooks/signed", body).status == 401
+    assert automation.ask("GET", "/v1/webhooks/signed").status == 401
+    rule = {
+        "name": "plain",
+        "pack": "default",
+        "enabled": True,
+        "trigger": {"type": "core.st2.webhook", "parameters": {"url": "signed"}},
+        "action": {"ref": "core.noop"},
+    }
+    made = automation.ask("POST", "/v1/rules", rule, chief)
+    assert made.status == 201, made
+    proof |= {"X-GitHub-Delivery": "d-2"}
+    assert automation.ask("POST", "/v1/webhooks/signed", body, proof).status == 202
+    assert automation.ask("POST", "/v1/webhooks/signed", body).status == 401
+    assert automation.ask("POST", "/v1/webhooks/signed", body, chief).status == 202
+
+    def counts() -> tuple[int, int]:
+        both = [
+            automation.ask("GET", f"/v1/ruleenforcements?rule_ref=default.{name}", None, chief).body
+            for name in ("signed", "plain")
+        ]
+        return len(both[0]), len(both[1])
+
+    wait_for(lambda: counts() == (2, 1), "each rule has what it may have")
+
+
+def test_a_password_counts_alone_for_a_token(room: Room) -> None:
+    """ROOM-03: a valid token beside a wrong password makes no token."""
+    automation = room.automation
+    both = room.callers["token"] | basic("administrator", "wrong")
+    assert automation.ask("POST", "/auth/v1/tokens", {}, both).status == 401
+    assert automation.ask("POST", "/tokens", {}, room.callers["administrator"]).status == 201
+
+
+def test_nobody_runs_anything_before_the_first_user(tmp_path: Path) -> None:
+    """ROOM-02: from the first start, also on this machine."""
+    with running_automation(tmp_path, is_open=False) as automation:
+        run = {"action": "core.local", "parameters": {"cmd": "true"}}
+        for headers in ({}, basic("guest", "guest")):
+            assert automation.ask("POST", "/v1/executions", run, headers).status in (401, 403)
+        operator = basic("operator", automation.imori.operator_password())
+        assert automation.ask("POST", "/v1/executions", run, operator).status == 201
+        assert automation.imori.stop() == 0
+
+
+def test_an_open_automation_says_so_at_each_start(tmp_path: Path) -> None:
+    for _ in range(2):
+        with running_automation(tmp_path) as automation:
+            assert automation.ask("GET", "/v1/packs").status == 200
+            assert automation.imori.stop() == 0
+            assert "`automation.open` is set" in automation.imori.log.read_text()
+
+
+def test_changes_leave_a_line_whoever_made_them(room: Room) -> None:
+    """By password, token, key and signature."""
+    automation = room.automation
+    for caller in ("administrator", "token", "key"):
+        path = f"/v1/keys/of-{caller}"
+        answer = automation.ask("PUT", path, {"value": "x"}, room.callers[caller])
+        assert answer.status == 200
+        line = re.compile(f'user="administrator" .* action="PUT" object="{path}" result="done"')
+        wait_for(partial(_told, automation, line), line.pattern)
+
+
+def _told(automation: Automation, line: re.Pattern[str]) -> bool:
+    return line.search(automation.imori.log.read_text()) is not None
