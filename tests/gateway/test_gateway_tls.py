@@ -35,7 +35,9 @@ def settings_of(made: Certificates) -> dict[str, object]:
 
 def get(gateway: Gateway, path: str, context: ssl.SSLContext) -> tuple[int, bytes]:
     with connected(gateway.imori, "http-tls", context) as stream:
-        stream.sendall(f"GET {path} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n".encode())
+        stream.sendall(
+            f"GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n".encode()
+        )
         answer = b""
         while piece := stream.recv(65_536):
             answer += piece

@@ -87,11 +87,13 @@ def others_are_served(gateway: Gateway) -> Iterator[None]:
 def head(path: str, *lines: str, method: str = "POST", end: str = "\r\n") -> bytes:
     """Returns the head of a request with these lines."""
     return (
-        f"{method} {path} HTTP/1.1\r\nHost: a\r\n" + "".join(f"{line}\r\n" for line in lines) + end
+        f"{method} {path} HTTP/1.1\r\nHost: localhost\r\n"
+        + "".join(f"{line}\r\n" for line in lines)
+        + end
     ).encode()
 
 
-NEXT = b"GET /smuggled HTTP/1.1\r\nHost: a\r\n\r\n"
+NEXT = b"GET /smuggled HTTP/1.1\r\nHost: localhost\r\n\r\n"
 
 
 def ask(gateway: Gateway, data: bytes) -> tuple[RawResponse | None, bytes]:
@@ -199,22 +201,22 @@ def test_many_small_extensions_are_refused(gateway: Gateway) -> None:
     "data",
     [
         b"GET /ok\r\n\r\n",
-        b"GET  /ok HTTP/1.1\r\nHost: a\r\n\r\n",
-        b"GET /ok HTTP/1.1 \r\nHost: a\r\n\r\n",
-        b"GET /ok HTTP/9.9\r\nHost: a\r\n\r\n",
-        b"GET /o k HTTP/1.1\r\nHost: a\r\n\r\n",
-        b"GET ok HTTP/1.1\r\nHost: a\r\n\r\n",
-        b"GET * HTTP/1.1\r\nHost: a\r\n\r\n",
-        b"CONNECT a:80 HTTP/1.1\r\nHost: a\r\n\r\n",
-        b"G\x00T /ok HTTP/1.1\r\nHost: a\r\n\r\n",
+        b"GET  /ok HTTP/1.1\r\nHost: localhost\r\n\r\n",
+        b"GET /ok HTTP/1.1 \r\nHost: localhost\r\n\r\n",
+        b"GET /ok HTTP/9.9\r\nHost: localhost\r\n\r\n",
+        b"GET /o k HTTP/1.1\r\nHost: localhost\r\n\r\n",
+        b"GET ok HTTP/1.1\r\nHost: localhost\r\n\r\n",
+        b"GET * HTTP/1.1\r\nHost: localhost\r\n\r\n",
+        b"CONNECT a:80 HTTP/1.1\r\nHost: localhost\r\n\r\n",
+        b"G\x00T /ok HTTP/1.1\r\nHost: localhost\r\n\r\n",
         b"GET /ok HTTP/1.1\r\n\r\n",
-        b"GET /ok HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n",
+        b"GET /ok HTTP/1.1\r\nHost: localhost\r\nHost: b\r\n\r\n",
         b"GET /ok HTTP/1.1\r\nHost: joe@a\r\n\r\n",
         b"GET /ok HTTP/1.1\r\nHost: a b\r\n\r\n",
-        b"GET http://joe@a/ok HTTP/1.1\r\nHost: a\r\n\r\n",
-        b"GET /ok\xff HTTP/1.1\r\nHost: a\r\n\r\n",
+        b"GET http://joe@a/ok HTTP/1.1\r\nHost: localhost\r\n\r\n",
+        b"GET /ok\xff HTTP/1.1\r\nHost: localhost\r\n\r\n",
         b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + bytes(100),
-        b"POST /echo HTTP/1.0\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+        b"POST /echo HTTP/1.0\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
     ],
 )
 def test_bad_requests_are_refused(gateway: Gateway, data: bytes) -> None:
@@ -445,7 +447,7 @@ def test_slow_heads_are_closed(gateway: Gateway) -> None:
     """Slow loris: a byte now and then keeps no connection, whatever it is the beginning of."""
     beginnings = {
         "nothing": b"",
-        "a head": b"GET /ok HTTP/1.1\r\nHost: a\r\nX: ",
+        "a head": b"GET /ok HTTP/1.1\r\nHost: localhost\r\nX: ",
         "a preface": b"PRI * HT",
         "a line": b"GE",
     }

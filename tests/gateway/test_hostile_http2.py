@@ -244,7 +244,7 @@ def raw(kind: int, flags: int, stream: int, payload: bytes) -> bytes:
         raw(0, 0, 1, bytes(20_000)),
         raw(1, 5, 1, bytes(20_000)),
         raw(5, 4, 1, b"\x00\x00\x00\x02\x82"),
-        b"GET / HTTP/1.1\r\nHost: a\r\n\r\n",
+        b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n",
     ],
 )
 def test_broken_frames_end_the_connection(client: RawH2, data: bytes) -> None:

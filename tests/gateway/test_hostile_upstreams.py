@@ -152,7 +152,7 @@ def others_are_served(gateway: Gateway) -> Iterator[None]:
 
 def ask(gateway: Gateway, path: str) -> RawResponse | None:
     with RawHttp(gateway.address) as client:
-        return client.ask(f"GET {path} HTTP/1.1\r\nHost: a\r\n\r\n".encode())
+        return client.ask(f"GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
 
 
 @pytest.mark.parametrize(
@@ -248,7 +248,9 @@ def test_a_silent_websocket_ends_after_the_time_of_its_route(gateway: Gateway) -
 
 def test_another_protocol_than_websocket_is_not_asked_for(gateway: Gateway) -> None:
     with RawHttp(gateway.address) as client:
-        head = b"GET /opens HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n\r\n"
+        head = (
+            b"GET /opens HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n\r\n"
+        )
         response = client.ask(head)
         assert response is not None
         assert response.status == 502
@@ -266,14 +268,14 @@ def test_a_client_that_leaves_stops_the_upstream_request(
     for _ in range(20):
         before = len(server.requests)
         with RawHttp(gateway.address) as client:
-            client.write(b"GET /hang HTTP/1.1\r\nHost: a\r\n\r\n")
+            client.write(b"GET /hang HTTP/1.1\r\nHost: localhost\r\n\r\n")
             server.await_requests(before + 1)
             client.reset()
     clients = []
     try:
         for _ in range(20):
             client = RawHttp(gateway.address, receive_buffer_bytes=4_096)
-            client.write(b"GET /large HTTP/1.1\r\nHost: a\r\n\r\n")
+            client.write(b"GET /large HTTP/1.1\r\nHost: localhost\r\n\r\n")
             clients.append(client)
         assert gateway.ask("GET", "/ok").status == 200
     finally:

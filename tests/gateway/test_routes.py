@@ -412,6 +412,23 @@ def test_a_route_returns_what_it_says(gateway: Gateway) -> None:
     assert answer.status == 301
 
 
+def test_a_page_that_leads_its_own_name_here_acts_as_nobody(gateway: Gateway) -> None:
+    # SECURITY ROOM-15.
+    for host, is_own in [
+        ("127.0.0.1:8080", True),
+        ("localhost", True),
+        ("[::1]:8080", True),
+        ("evil.example", False),
+        ("evil.example:8080", False),
+        ("localhost.evil.example", False),
+    ]:
+        status = gateway.ask("POST", "/events/x", b"x", headers={"Host": host}).status
+        assert status == (200 if is_own else 421), host
+    refused = gateway.ask("POST", "/events/x", b"x", headers={"Host": "evil.example"})
+    assert b"broker.host_names" in refused.body
+    assert gateway.ask("GET", "/moved", headers={"Host": "evil.example"}).status == 301
+
+
 def test_logins(gateway: Gateway) -> None:
     # SECURITY GATE-06.
     nobody = gateway.ask("POST", "/mine", b"x")

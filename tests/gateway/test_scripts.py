@@ -301,7 +301,7 @@ def test_a_client_that_leaves_ends_its_script(gateway: Gateway) -> None:
 
     begun, ended = counts()
     with socket.create_connection(gateway.address) as client:
-        client.sendall(b"GET /ensured HTTP/1.1\r\nHost: a\r\n\r\n")
+        client.sendall(b"GET /ensured HTTP/1.1\r\nHost: localhost\r\n\r\n")
         wait_for(lambda: counts() == [begun + 1, ended], "the script")
     wait_for(lambda: counts() == [begun + 1, ended + 1], "the end of the script")
 

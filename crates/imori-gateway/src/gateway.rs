@@ -163,6 +163,14 @@ impl Inner {
         let mut in_force = lock(&self.in_force);
         in_force.deliveries.renew(&self.shared, &routes.configuration);
         info!(routes = routes.configuration.routes.len(), "the gateway has its routes");
+        let acting = routes.configuration.routes.iter().filter(|route| route.acts_for_anybody()).count();
+        if acting > 0 {
+            info!(
+                routes = acting,
+                "routes with `user` and without `hosts` answer on loopback only to IP addresses and `localhost`; behind a \
+                 proxy that keeps `Host`, add its names to `broker.host_names`"
+            );
+        }
         in_force.routes = Some(routes);
         in_force.read_at = self.shared.broker.now();
         in_force.problems.clear();

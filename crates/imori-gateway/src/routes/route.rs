@@ -117,6 +117,14 @@ pub struct Route {
     pub(crate) responses: Responses,
 }
 
+impl Route {
+    /// Whether it acts as a user for callers that have not logged in, under whatever name they ask for it.
+    pub(crate) fn acts_for_anybody(&self) -> bool {
+        let acts = self.action.touches_messages() || self.has_scripts();
+        acts && self.user.is_some() && self.login != LoginRule::Required && self.hosts.is_empty()
+    }
+}
+
 /// The responses of a route so far.
 #[derive(Debug, Default)]
 pub(crate) struct Responses {

@@ -10,6 +10,7 @@ use http::uri::Authority;
 use http::{HeaderValue, Method, Response, StatusCode};
 use hyper::upgrade::OnUpgrade;
 use imori_core::authorize::Identity;
+use imori_server::http::is_own_host;
 use tokio::time::timeout;
 
 use super::access::logged;
@@ -82,6 +83,8 @@ async fn routed(
     upgrade: &mut Option<OnUpgrade>,
 ) -> (Option<Arc<Route>>, Response<Body>) {
     let First { place, authority, preflight, mut is_internal } = first;
+    // A script asks for whatever host it likes.
+    let is_from_outside = !is_internal;
     let (served, context) = (run.served, run.context);
     for (phase, script) in [
         (Phase::PostRead, served.configuration.post_read),
@@ -111,6 +114,11 @@ async fn routed(
                 return (None, problem(StatusCode::NOT_FOUND, "no route of the gateway has this path"));
             }
         };
+        if is_from_outside && is_rebound(run, place, &route, authority) {
+            let message = "this host is not known here; use an IP address or `localhost`, or add the name to \
+                           `broker.host_names`, or to `hosts` of the route";
+            return (Some(route), problem(StatusCode::MISDIRECTED_REQUEST, message));
+        }
         let origin = match allowed_origin(&route, &context.request.borrow().headers, authority) {
             Ok(origin) => origin,
             Err(response) => return (Some(route), response),
@@ -138,6 +146,14 @@ async fn routed(
     }
     tracing::warn!(path = %context.request.borrow().raw_uri, "a request was redirected too often");
     (None, problem(StatusCode::INTERNAL_SERVER_ERROR, "the request was redirected too often"))
+}
+
+/// Whether a page may have led a name of its own to this machine, to act as the user of a route (SECURITY ROOM-15).
+fn is_rebound(run: &Run<'_>, place: &ConnectionOrigin, route: &Route, authority: &str) -> bool {
+    place.local.ip().is_loopback()
+        && route.acts_for_anybody()
+        && !authority.is_empty()
+        && !is_own_host(&run.worker.shared.broker, authority)
 }
 
 /// What came of a route.
