@@ -4,6 +4,8 @@ import json
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from threading import Thread
 from typing import Any
 
 import pika
@@ -72,14 +74,38 @@ def test_queues_are_listed_shown_purged_and_deleted(imori: Imori) -> None:
     assert (code, said) == (1, "imori: there is no queue `orders` in vhost `/`\n")
 
 
-def test_the_address_of_a_broker_elsewhere_is_told(imori: Imori) -> None:
+def test_a_command_finds_the_broker_of_a_data_folder(imori: Imori) -> None:
+    # SECURITY ROOM-14.
+    command = [BINARY, "queue", "ls", "--data-dir", str(imori.log.parent / "data")]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=DEADLINE_S)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_the_operators_password_goes_to_no_other_broker(imori: Imori) -> None:
+    # SECURITY ROOM-14.
     assert imori.admin is not None
     host, port = imori.admin
-    command = [BINARY, "queue", "ls", "--data-dir", str(imori.log.parent / "data")]
-    command += ["--admin", "http://127.0.0.1:1"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=DEADLINE_S)
+    asked: list[str | None] = []
+
+    class Other(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            asked.append(self.headers["Authorization"])
+            self.send_error(401)
+
+        def log_message(self, *_: object) -> None:
+            """Says nothing."""
+
+    with HTTPServer(("127.0.0.1", 0), Other) as other:
+        Thread(target=other.serve_forever, daemon=True).start()
+        address = f"http://127.0.0.1:{other.server_port}"
+        command = [BINARY, "queue", "ls", "--data-dir", str(imori.log.parent / "data")]
+        command += ["--admin", address]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=DEADLINE_S)
+        other.shutdown()
     assert done.returncode == 1
-    assert f"has it at `http://{host}:{port}`, which `--admin` names" in done.stderr
+    assert asked == [None]
+    told = f"speaking to `{address}`, which `--admin` names, and not to `http://{host}:{port}` of"
+    assert told in done.stderr
 
 
 def test_a_queue_is_shown_to_a_person_with_the_reason_for_its_length(imori: Imori) -> None:

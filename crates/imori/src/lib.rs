@@ -68,10 +68,13 @@ fn exit_code(error: &Error) -> u8 {
 /// What the tests of this crate reach beside [`run`].
 #[doc(hidden)]
 pub mod for_tests {
-    pub use crate::admin_client::admin::{Admin, is_this_machine, segment};
-    pub use crate::admin_client::context::{AdminAddress, Contexts, with_password, without_password};
+    pub use crate::admin_client::admin::{Admin, segment};
+    pub use crate::admin_client::context::{ContextAddress, Contexts, with_password, without_password};
+    pub use crate::admin_client::destination::{Destination, Named, destination};
+    pub use crate::admin_client::listens::{Listens, is_this_machine};
     pub use crate::administer::diagnosis::Evidence;
     pub use crate::administer::stream::{ago, body, limits_text, moment, size, span};
+    pub use crate::administer::user::permission;
     pub use crate::archive_files::{NewBackup, open as open_backup};
     pub use crate::client::address::Address;
     pub use crate::client::amqp_message::{properties as amqp_properties, received as amqp_received};

@@ -3,8 +3,6 @@
 use std::fmt::Write as _;
 use std::fs;
 use std::io::{self, BufRead as _, BufReader};
-use std::net::IpAddr;
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -18,6 +16,10 @@ use ureq::Body;
 use ureq::http::{Method, Request, Response};
 use ureq::tls::{Certificate, RootCerts, TlsConfig};
 
+use super::destination::Destination;
+use super::listens::{Listens, is_this_machine};
+use crate::output::print_problem;
+
 /// Timeout of a whole request: listing a hundred thousand queues takes seconds.
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -27,74 +29,56 @@ const PAGE_ROWS: usize = 500;
 /// The file in a data folder that holds the password of the user `operator`.
 const OPERATOR_FILE: &str = "operator.secret";
 
-/// The file in a data folder that holds the address of its broker's admin listener.
-pub(crate) const ADMIN_URL_FILE: &str = "admin.url";
-
 /// An admin listener and the login to use there.
 #[derive(Debug)]
 pub struct Admin {
     agent: ureq::Agent,
     /// Scheme, host and port.
     pub base: String,
-    /// The kind of listener and the option that names it, for errors.
-    listener: (&'static str, &'static str),
+    /// The kind of listener, for errors.
+    listens: Listens,
     /// The value of the `Authorization` header.
     pub login: Option<String>,
-    /// Where the broker of the data folder has its admin listener, if that is elsewhere.
-    elsewhere: Option<String>,
 }
 
 impl Admin {
-    /// Prepares requests to `http://user:password@host:port`, or `https://…` if `trust` accepts its
-    /// certificate. Without a user in the URL, logs in as the operator of the broker on this
-    /// machine, with the password from its data folder.
-    pub fn at(url: &str, data_dir: &Path, trust: &Trust) -> anyhow::Result<Admin> {
+    /// Prepares requests to a listener of `http://user:password@host:port`, or `https://…` if `trust` accepts its
+    /// certificate. Without a login in the address, logs in with the destination's token, or as the operator of the data
+    /// folder whose broker is there, with the password from the folder.
+    pub fn at(listens: Listens, destination: Destination, trust: &Trust) -> anyhow::Result<Admin> {
+        let Destination { address: url, token, folder, passed_over } = destination;
+        if let Some(sentence) = passed_over {
+            print_problem(&sentence);
+        }
         let found = ["http", "https"].into_iter().find_map(|scheme| {
             let rest = url.strip_prefix(scheme)?.strip_prefix("://")?;
             Some((scheme, rest))
         });
         let Some((scheme, rest)) = found else {
             bail!(
-                "`{}` is no address of an admin listener; write `http://user:password@host:port`, or `https`",
-                shown(url)
+                "`{}` is no address of an {}; write `http://user:password@host:port`, or `https`",
+                shown(&url),
+                listens.name()
             );
         };
         let rest = rest.trim_end_matches('/');
         let (login, place) =
             rest.rsplit_once('@').map_or((None, rest), |(login, place)| (Some(login.to_owned()), place));
-        // Without the file the broker refuses the login and explains why. The operator's password
-        // is never sent to another machine.
+        let basic = |login: String| format!("Basic {}", BASE64_STANDARD.encode(login));
+        // Without the file the broker refuses the login and explains why.
         let operator = || {
-            is_this_machine(place).then(|| fs::read_to_string(data_dir.join(OPERATOR_FILE)).ok()).flatten()
+            let folder = folder.filter(|_| is_this_machine(place))?;
+            let password = fs::read_to_string(folder.join(OPERATOR_FILE)).ok()?;
+            Some(basic(format!("operator:{password}")))
         };
-        let login = login.or_else(|| operator().map(|password| format!("operator:{password}")));
+        let login =
+            token.map(|token| format!("Bearer {token}")).or_else(|| login.map(basic)).or_else(operator);
         let config = ureq::Agent::config_builder()
             .http_status_as_error(false)
             .timeout_global(Some(PATIENCE))
             .tls_config(tls_config(scheme, trust)?)
             .proxy(None);
-        let base = format!("{scheme}://{place}");
-        let elsewhere = fs::read_to_string(data_dir.join(ADMIN_URL_FILE)).ok();
-        let elsewhere = elsewhere.map(|url| url.trim().to_owned()).filter(|url| *url != base);
-        let elsewhere =
-            elsewhere.map(|url| format!("the broker of `{}` has it at `{url}`", data_dir.display()));
-        Ok(Admin {
-            agent: config.build().into(),
-            base,
-            elsewhere,
-            listener: ("admin listener", "--admin"),
-            login: login.map(|login| format!("Basic {}", BASE64_STANDARD.encode(login))),
-        })
-    }
-
-    /// The same listener, with this token as the login.
-    pub(crate) fn with_token(self, token: &str) -> Admin {
-        Admin { login: Some(format!("Bearer {token}")), ..self }
-    }
-
-    /// The same for the automation's listener, which `--api` names.
-    pub(crate) fn of_automation(self) -> Admin {
-        Admin { listener: ("automation", "--api"), ..self }
+        Ok(Admin { agent: config.build().into(), base: format!("{scheme}://{place}"), listens, login })
     }
 
     /// Fetches all rows of a paged list, up to `pages_max` pages; `path` has no paging parameters
@@ -214,12 +198,8 @@ impl Admin {
 
     fn run(&self, request: Request<String>) -> anyhow::Result<Response<Body>> {
         self.agent.run(request).with_context(|| {
-            let (kind, option) = self.listener;
-            let advice = match &self.elsewhere {
-                Some(elsewhere) if option == "--admin" => format!("{elsewhere}, which `{option}` names"),
-                _ => format!("start the broker, or name another with `{option}`"),
-            };
-            format!("no {kind} answers at `{}`; {advice}", self.base)
+            let (kind, option) = (self.listens.name(), self.listens.option());
+            format!("no {kind} answers at `{}`; start the broker, or name another with `{option}`", self.base)
         })
     }
 
@@ -227,7 +207,7 @@ impl Admin {
     fn refusal(&self, status: u16, text: &str, what: &str) -> String {
         let said: Option<Value> = serde_json::from_str(text).ok();
         let told = |field: &str| said.as_ref().and_then(|said| said[field].as_str());
-        let option = self.listener.1;
+        let option = self.listens.option();
         match status {
             401 if self.login.is_none() => format!(
                 "`{}` asks for a login; name its data folder with `--data-dir`, or a user and password in `{option}`",
@@ -245,15 +225,6 @@ impl Admin {
             }
         }
     }
-}
-
-/// Whether `place`, a host with or without a port, is this machine.
-pub fn is_this_machine(place: &str) -> bool {
-    let host = match place.strip_prefix('[') {
-        Some(rest) => rest.split(']').next().unwrap_or_default(),
-        None => place.split(':').next().unwrap_or_default(),
-    };
-    host == "localhost" || host.parse().is_ok_and(|address: IpAddr| address.is_loopback())
 }
 
 /// The TLS settings for connections to the listener.

@@ -11,6 +11,7 @@ use anyhow::{Context as _, bail};
 use clap::{Args, Subcommand};
 use serde::{Deserialize, Serialize};
 
+use super::listens::Listens;
 use crate::output::print_line;
 
 /// Save the addresses and logins of several brokers under names.
@@ -31,6 +32,13 @@ enum ContextCommand {
         /// The admin listener: `http://user:password@host:port`, or `https://…`.
         #[arg(long, value_name = "URL")]
         admin: String,
+        /// The automation's listener, for `imori automate`.
+        #[arg(long, value_name = "URL")]
+        automation: Option<String>,
+        /// The listener for `imori pub`, `sub`, `call` and `respond`: `stomp://user:password@host:port`, or another
+        /// protocol's.
+        #[arg(long, value_name = "URL")]
+        messages: Option<String>,
         /// The environment variable that has the password of the user in the address.
         #[arg(long, value_name = "NAME", conflicts_with = "token_env")]
         password_env: Option<String>,
@@ -67,17 +75,23 @@ pub struct Contexts {
 pub(super) struct Kept {
     /// The address of the admin listener, with the user and password if they are saved here.
     admin: String,
+    /// The same of the automation's listener.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    automation: Option<String>,
+    /// The same of a listener for messages.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    messages: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     password_env: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     token_env: Option<String>,
 }
 
-/// The resolved address and login of a broker.
+/// The resolved address and login of a listener.
 #[derive(Debug, PartialEq, Eq)]
-pub struct AdminAddress {
+pub struct ContextAddress {
     /// The address, with user and password if known.
-    pub admin: String,
+    pub address: String,
     /// An access token to log in with.
     pub(super) token: Option<String>,
 }
@@ -115,23 +129,37 @@ impl Contexts {
         fs::rename(&temporary, &path).with_context(told)
     }
 
-    /// Resolves the context `name`, or the current one if no name is given; `None` if there is no
-    /// current context either.
-    pub fn resolve(&self, name: Option<&str>) -> anyhow::Result<Option<AdminAddress>> {
-        let Some(name) = name.or(self.current.as_deref()) else { return Ok(None) };
-        let Some(kept) = self.contexts.get(name) else {
-            bail!("there is no context `{name}`; `imori context ls` lists them");
+    /// Resolves the context `name`, or the current one if no name is given, to the address of a listener. `None` if there
+    /// is no current context, or it does not have this listener.
+    ///
+    /// # Errors
+    /// The named context does not exist or does not have this listener, or a variable of the context is not set.
+    pub fn resolve(&self, name: Option<&str>, listens: Listens) -> anyhow::Result<Option<ContextAddress>> {
+        let Some(found) = name.or(self.current.as_deref()) else { return Ok(None) };
+        let Some(kept) = self.contexts.get(found) else {
+            bail!("there is no context `{found}`; `imori context ls` lists them");
+        };
+        let address = match listens {
+            Listens::Admin => Some(&kept.admin),
+            Listens::Automation => kept.automation.as_ref(),
+            Listens::Messages => kept.messages.as_ref(),
+        };
+        let Some(address) = address else {
+            if name.is_none() {
+                return Ok(None);
+            }
+            bail!("the context `{found}` has no {}; add it by `imori context add`", listens.name());
         };
         let variable = |name: &String| {
             env::var(name)
                 .with_context(|| format!("the environment variable `{name}` of the context is not set"))
         };
         let password = kept.password_env.as_ref().map(variable).transpose()?;
-        let admin = match password {
-            Some(password) => with_password(&kept.admin, &password)?,
-            None => kept.admin.clone(),
+        let address = match password {
+            Some(password) => with_password(address, &password)?,
+            None => address.clone(),
         };
-        Ok(Some(AdminAddress { admin, token: kept.token_env.as_ref().map(variable).transpose()? }))
+        Ok(Some(ContextAddress { address, token: kept.token_env.as_ref().map(variable).transpose()? }))
     }
 }
 
@@ -139,8 +167,8 @@ impl Context {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         let mut all = Contexts::load()?;
         match self.command {
-            ContextCommand::Add { name, admin, password_env, token_env } => {
-                let kept = Kept { admin, password_env, token_env };
+            ContextCommand::Add { name, admin, automation, messages, password_env, token_env } => {
+                let kept = Kept { admin, automation, messages, password_env, token_env };
                 all.contexts.insert(name.clone(), kept);
                 all.current.get_or_insert_with(|| name.clone());
                 all.save()?;

@@ -1,5 +1,6 @@
 //! Prints the broker's JSON as tables for people, or unchanged for programs.
 
+use std::env;
 use std::path::PathBuf;
 
 use clap::Args;
@@ -8,11 +9,10 @@ use imori_core::name::Printable;
 use serde_json::{Map, Value};
 
 use super::admin::{Admin, segment};
-use super::context::{AdminAddress, Contexts};
+use super::context::Contexts;
+use super::destination::{Named, destination};
+use super::listens::Listens;
 use crate::output::print_line;
-
-/// The admin listener of a broker on this machine with default settings.
-const DEFAULT_ADMIN: &str = "http://127.0.0.1:15672";
 
 /// Selects the broker to ask and the format of its answer.
 #[derive(Debug, Args)]
@@ -21,7 +21,8 @@ pub(crate) struct AdminOptions {
     /// password you act as the operator of a broker on this machine, which requires permission to read its data folder.
     ///
     /// Other users of this host can read command lines, so put a password into the variable. Without an address the
-    /// context's address is used, and without a context `http://127.0.0.1:15672`.
+    /// context or the data folder that is named gives it, then the current context, then the folder `.data`, then
+    /// `http://127.0.0.1:15672`. An option counts before a variable.
     #[arg(long, value_name = "URL", env = "IMORI_ADMIN", hide_env_values = true)]
     admin: Option<String>,
     /// The name of a broker in `imori context`; without it, the current context.
@@ -29,9 +30,9 @@ pub(crate) struct AdminOptions {
     context: Option<String>,
     #[command(flatten)]
     trust: Trust,
-    /// The data folder of the broker on this machine.
-    #[arg(long, value_name = "DIR", env = "IMORI__BROKER__DATA_DIR", default_value = ".data")]
-    data_dir: PathBuf,
+    /// The data folder of the broker on this machine, where it is `.data` unless another is named.
+    #[arg(long, value_name = "DIR", env = "IMORI__BROKER__DATA_DIR")]
+    data_dir: Option<PathBuf>,
     /// Print JSON, as the broker gives it.
     #[arg(long)]
     json: bool,
@@ -39,15 +40,13 @@ pub(crate) struct AdminOptions {
 
 impl AdminOptions {
     pub(crate) fn admin(&self) -> anyhow::Result<Admin> {
-        if let Some(admin) = &self.admin {
-            return Admin::at(admin, &self.data_dir, &self.trust);
-        }
-        let address = Contexts::load()?.resolve(self.context.as_deref())?;
-        let Some(AdminAddress { admin, token }) = address else {
-            return Admin::at(DEFAULT_ADMIN, &self.data_dir, &self.trust);
+        let named = Named {
+            address: self.admin.as_deref(),
+            context: self.context.as_deref(),
+            data_dir: self.data_dir.as_deref(),
         };
-        let admin = Admin::at(&admin, &self.data_dir, &self.trust)?;
-        Ok(token.into_iter().fold(admin, |admin, token| admin.with_token(&token)))
+        let found = destination(Listens::Admin, named, &Contexts::load()?, |name| env::var_os(name))?;
+        Admin::at(Listens::Admin, found, &self.trust)
     }
 
     /// Whether the user wants JSON.

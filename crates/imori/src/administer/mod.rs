@@ -7,7 +7,7 @@ mod routes;
 mod policy;
 mod connection;
 mod readers;
-mod user;
+pub(crate) mod user;
 mod vhost;
 mod definitions;
 mod status;

@@ -66,7 +66,9 @@ enum UserCommand {
     },
     /// Delete a user and close its connections.
     Delete(Named),
-    /// Give a user these rights in a vhost.
+    /// Give a user these rights in a vhost, in place of those that it has there; without any of the three, all.
+    ///
+    /// Whoever gives one or two of the rights also says what becomes of the others: by giving them too, or by `--only`.
     Grant {
         #[command(flatten)]
         user: Named,
@@ -74,14 +76,17 @@ enum UserCommand {
         #[arg(long, value_name = "NAME", default_value = "/")]
         vhost: String,
         /// A regular expression: queues and exchanges that the user may declare and delete.
-        #[arg(long, value_name = "REGEX", default_value = ".*")]
-        configure: String,
+        #[arg(long, value_name = "REGEX")]
+        configure: Option<String>,
         /// A regular expression: queues and exchanges that the user may send to.
-        #[arg(long, value_name = "REGEX", default_value = ".*")]
-        write: String,
+        #[arg(long, value_name = "REGEX")]
+        write: Option<String>,
         /// A regular expression: queues and exchanges that the user may receive from.
-        #[arg(long, value_name = "REGEX", default_value = ".*")]
-        read: String,
+        #[arg(long, value_name = "REGEX")]
+        read: Option<String>,
+        /// The user has only the rights that are given, and none of the others.
+        #[arg(long)]
+        only: bool,
     },
     /// Take a user's rights in a vhost away.
     Revoke {
@@ -174,8 +179,8 @@ impl User {
                 user.asked.admin()?.delete(&user.path(), &user.what(), None)?;
                 print_line(&format!("{} is deleted", user.what()))
             }
-            UserCommand::Grant { user, vhost, configure, write, read } => {
-                let object = json!({"configure": configure, "write": write, "read": read});
+            UserCommand::Grant { user, vhost, configure, write, read, only } => {
+                let object = permission([("configure", configure), ("write", write), ("read", read)], only)?;
                 let what = format!("{} or vhost `{vhost}`", user.what());
                 user.asked.admin()?.put(&user.permission(&vhost), &what, &object)?;
                 print_line(&format!("{} may enter vhost `{vhost}`", user.what()))
@@ -187,6 +192,28 @@ impl User {
             }
         }
     }
+}
+
+/// The permission of rights of which some are given. If none is, the user has all.
+///
+/// # Errors
+/// One or two are given, and not whether the others are to be taken away.
+pub fn permission(rights: [(&str, Option<String>); 3], only: bool) -> anyhow::Result<Value> {
+    let missing: Vec<String> = rights
+        .iter()
+        .filter(|(_, regex)| regex.is_none())
+        .map(|(right, _)| format!("`--{right} REGEX`"))
+        .collect();
+    let absent = match (missing.len(), only) {
+        (0, _) | (1 | 2, true) => "^$",
+        (3, false) => ".*",
+        (3, true) => {
+            bail!("`--only` needs a right that the user keeps; give `--configure`, `--write` or `--read`")
+        }
+        _ => bail!("give {} too, or `--only` for no other rights than these", missing.join(" and ")),
+    };
+    let value = |regex: Option<String>| json!(regex.unwrap_or_else(|| absent.to_owned()));
+    Ok(Value::Object(rights.into_iter().map(|(right, regex)| (right.to_owned(), value(regex))).collect()))
 }
 
 /// Reads the password from the first line of standard input.

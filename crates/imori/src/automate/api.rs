@@ -1,5 +1,6 @@
 //! The automation's API, and how its answers are printed.
 
+use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::thread::sleep;
@@ -11,7 +12,7 @@ use imori_automation::yaml;
 use imori_bench::Trust;
 use serde_json::Value;
 
-use crate::admin_client::{Admin, print_table, segment, text};
+use crate::admin_client::{Admin, Contexts, Listens, Named, destination, print_table, segment, text};
 use crate::output::print_line;
 
 /// The statuses of an execution that has ended.
@@ -23,23 +24,22 @@ const LOOKS: (Duration, Duration) = (Duration::from_millis(20), Duration::from_s
 /// Selects the automation to ask and the format of its answer.
 #[derive(Debug, Args)]
 pub(super) struct AutomationOptions {
-    /// The automation's listener: `http://host:port`, with `user:password@` before the host where it asks for a login, or
-    /// `https://…` with TLS.
+    /// The automation's listener: `http://user:password@host:port`, or `https://…` with TLS. Without user and password you
+    /// act as the operator of a broker on this machine, which requires permission to read its data folder.
     ///
-    /// Other users of this host can read command lines, so put a password into the variable.
-    #[arg(
-        long,
-        value_name = "URL",
-        env = "IMORI_AUTOMATION",
-        hide_env_values = true,
-        default_value = "http://127.0.0.1:9101"
-    )]
-    api: String,
+    /// Other users of this host can read command lines, so put a password into the variable. Without an address the
+    /// context or the data folder that is named gives it, then the current context, then the folder `.data`, then
+    /// `http://127.0.0.1:9101`. An option counts before a variable.
+    #[arg(long, value_name = "URL", env = "IMORI_AUTOMATION", hide_env_values = true)]
+    api: Option<String>,
+    /// The name of a broker in `imori context`; without it, the current context.
+    #[arg(long, value_name = "NAME", env = "IMORI_CONTEXT")]
+    context: Option<String>,
     #[command(flatten)]
     trust: Trust,
-    /// The data folder of the broker on this machine.
-    #[arg(long, value_name = "DIR", env = "IMORI__BROKER__DATA_DIR", default_value = ".data")]
-    data_dir: PathBuf,
+    /// The data folder of the broker on this machine, where it is `.data` unless another is named.
+    #[arg(long, value_name = "DIR", env = "IMORI__BROKER__DATA_DIR")]
+    data_dir: Option<PathBuf>,
     /// Print JSON, as the broker gives it.
     #[arg(long)]
     json: bool,
@@ -48,7 +48,13 @@ pub(super) struct AutomationOptions {
 impl AutomationOptions {
     /// The listener.
     pub(super) fn admin(&self) -> anyhow::Result<Admin> {
-        Ok(Admin::at(&self.api, &self.data_dir, &self.trust)?.of_automation())
+        let named = Named {
+            address: self.api.as_deref(),
+            context: self.context.as_deref(),
+            data_dir: self.data_dir.as_deref(),
+        };
+        let found = destination(Listens::Automation, named, &Contexts::load()?, |name| env::var_os(name))?;
+        Admin::at(Listens::Automation, found, &self.trust)
     }
 
     /// Whether the user wants JSON.

@@ -5,6 +5,7 @@ use clap::{Args, Subcommand};
 use super::check::Fsck;
 use super::execution::{Exec, Run};
 use super::key::Kv;
+use super::login::Login;
 use super::new::New;
 use super::pack::Pack;
 use super::rule::Rule;
@@ -20,6 +21,7 @@ pub(crate) struct Automate {
 
 #[derive(Debug, Subcommand)]
 enum AutomateCommand {
+    Login(Login),
     Run(Run),
     Exec(Exec),
     Rule(Rule),
@@ -34,6 +36,7 @@ enum AutomateCommand {
 impl Automate {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         match self.command {
+            AutomateCommand::Login(login) => login.run(),
             AutomateCommand::Run(run) => run.run(),
             AutomateCommand::Exec(exec) => exec.run(),
             AutomateCommand::Rule(rule) => rule.run(),

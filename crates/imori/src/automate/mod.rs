@@ -1,6 +1,7 @@
 //! The commands of the automation, over its API.
 
 mod command;
+mod login;
 mod execution;
 mod rule;
 mod trigger;

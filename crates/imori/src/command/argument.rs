@@ -9,8 +9,10 @@ use std::time::Duration;
 
 use clap::Args;
 
-use crate::client::{Client, ClientError, Header, connect};
+use crate::admin_client::{Contexts, Listens, Named, destination};
+use crate::client::{Client, Header, connect};
 use crate::config::{Problems, load};
+use crate::output::print_problem;
 use imori_bench::{Trust, Url};
 
 /// Selects the broker to connect to.
@@ -20,24 +22,40 @@ pub(super) struct Broker {
     /// `amqp://user:password@host:port/vhost`, or `amqp10://` likewise for AMQP 1.0; with TLS `stomps://`, `tls://`,
     /// `amqps://` and `amqp10s://`.
     ///
-    /// Other users of this host can read command lines, so put a password that matters into the variable.
-    #[arg(
-        long,
-        value_name = "URL",
-        env = "IMORI_URL",
-        hide_env_values = true,
-        default_value = "stomp://guest:guest@127.0.0.1:61613/"
-    )]
-    url: Url,
+    /// Other users of this host can read command lines, so put a password that matters into the variable. Without an
+    /// address the context or the data folder that is named gives it, then the current context, then the folder `.data`,
+    /// then `stomp://127.0.0.1:61613`. An option counts before a variable.
+    #[arg(long, value_name = "URL", env = "IMORI_URL", hide_env_values = true, value_parser = address)]
+    url: Option<String>,
+    /// The name of a broker in `imori context`; without it, the current context.
+    #[arg(long, value_name = "NAME", env = "IMORI_CONTEXT")]
+    context: Option<String>,
     #[command(flatten)]
     trust: Trust,
+    /// The data folder of the broker on this machine, where it is `.data` unless another is named.
+    #[arg(long, value_name = "DIR", env = "IMORI__BROKER__DATA_DIR")]
+    data_dir: Option<PathBuf>,
 }
 
 impl Broker {
-    pub(super) fn connect(&self) -> Result<Box<dyn Client>, ClientError> {
+    pub(super) fn connect(&self) -> anyhow::Result<Box<dyn Client>> {
         self.trust.put_in_force();
-        connect(&self.url)
+        let named = Named {
+            address: self.url.as_deref(),
+            context: self.context.as_deref(),
+            data_dir: self.data_dir.as_deref(),
+        };
+        let found = destination(Listens::Messages, named, &Contexts::load()?, |name| env::var_os(name))?;
+        if let Some(sentence) = found.passed_over {
+            print_problem(&sentence);
+        }
+        Ok(connect(&found.address.parse()?)?)
     }
+}
+
+/// The address of a broker, as it was given.
+fn address(text: &str) -> Result<String, String> {
+    text.parse::<Url>().map(|_| text.to_owned()).map_err(|error| error.to_string())
 }
 
 /// Selects the store to read.

@@ -13,12 +13,13 @@ use clap::Args;
 use imori_engine::{EngineOptions, Retention, ServerAddress};
 use imori_gateway::Gateway;
 use imori_server::config::{
-    AddressError, Config, FilePath, ListenAddress, ListenerName, Listeners, LogLevel, Service, parse,
+    AddressError, Config, FilePath, ListenAddress, ListenerName, Listeners, LogLevel, ProtocolName, Service,
+    parse,
 };
 use imori_server::{Listener, OperatorRequest, Server, StartError};
 use tracing::{info, warn};
 
-use crate::admin_client::ADMIN_URL_FILE;
+use crate::admin_client::Listens;
 use crate::config::{Loaded, load};
 use crate::gateway::{self, RunGateway, TemporaryFolder};
 use crate::log;
@@ -80,30 +81,47 @@ impl FromStr for Listen {
     }
 }
 
-/// Writes the address of the admin listener into the data folder, for the commands that look for it elsewhere.
-fn tell_admin_address(folder: &Path, listeners: &[Listener]) {
-    let file = folder.join(ADMIN_URL_FILE);
-    let admin = listeners.iter().find(|listener| listener.name.service == Service::Admin);
-    let told = match admin {
-        Some(Listener { name, address }) => {
-            let mut address = *address;
-            if address.ip().is_unspecified() {
-                address.set_ip(if address.is_ipv4() {
-                    Ipv4Addr::LOCALHOST.into()
-                } else {
-                    Ipv6Addr::LOCALHOST.into()
-                });
-            }
-            let scheme = if name.is_tls { "https" } else { "http" };
-            fs::write(&file, format!("{scheme}://{address}\n"))
+/// Writes the addresses of the listeners that commands look for into the data folder.
+fn tell_addresses(folder: &Path, listeners: &[Listener]) {
+    for listens in [Listens::Admin, Listens::Automation, Listens::Messages] {
+        let file = folder.join(listens.file());
+        let told = match listeners.iter().find_map(|listener| address_of(listens, listener)) {
+            Some(address) => fs::write(&file, format!("{address}\n")),
+            None => fs::remove_file(&file),
+        };
+        if let Err(error) = told
+            && error.kind() != ErrorKind::NotFound
+        {
+            warn!(file = %file.display(), %error, "the address of a listener cannot be written");
         }
-        None => fs::remove_file(&file),
-    };
-    if let Err(error) = told
-        && error.kind() != ErrorKind::NotFound
-    {
-        warn!(file = %file.display(), %error, "the address of the admin listener cannot be written");
     }
+}
+
+/// The address of a listener on this machine, if it is such a one.
+fn address_of(listens: Listens, listener: &Listener) -> Option<String> {
+    let Listener { name, address } = listener;
+    let scheme = match (listens, name.service, name.is_tls) {
+        (Listens::Admin, Service::Admin, false) | (Listens::Automation, Service::Automation, false) => "http",
+        (Listens::Admin, Service::Admin, true) | (Listens::Automation, Service::Automation, true) => "https",
+        (Listens::Messages, Service::Messages(ProtocolName::Stomp), false) => "stomp",
+        (Listens::Messages, Service::Messages(ProtocolName::Stomp), true) => "stomps",
+        (Listens::Messages, Service::Messages(ProtocolName::Nats), false) => "nats",
+        (Listens::Messages, Service::Messages(ProtocolName::Nats), true) => "tls",
+        (Listens::Messages, Service::Messages(ProtocolName::Amqp), false) => "amqp",
+        (Listens::Messages, Service::Messages(ProtocolName::Amqp), true) => "amqps",
+        _ => return None,
+    };
+    let mut address = *address;
+    if address.ip().is_unspecified() {
+        address.set_ip(if address.is_ipv4() {
+            Ipv4Addr::LOCALHOST.into()
+        } else {
+            Ipv6Addr::LOCALHOST.into()
+        });
+    }
+    // Until there are users, clients of this machine are `guest`.
+    let login = if listens == Listens::Messages { "guest:guest@" } else { "" };
+    Some(format!("{scheme}://{login}{address}"))
 }
 
 impl Serve {
@@ -169,7 +187,7 @@ impl Serve {
         for listener in server.listeners() {
             print_line(&format!("listening {} {}", listener.name, listener.address))?;
         }
-        tell_admin_address(&config.broker.data_dir, server.listeners());
+        tell_addresses(&config.broker.data_dir, server.listeners());
         // A script that sees `ready` can rely on the log of the start being complete.
         log::flush();
         print_line("ready")?;
