@@ -191,3 +191,7 @@ pub const FILTER_VALUES_MAX: usize = 256;
 /// Message groups that one queue distinguishes, about 40 bytes each while assigned to a consumer.
 /// More: some groups share a consumer.
 pub const GROUPS_MAX: u16 = 4096;
+
+/// Requests that wait for messages of one consumer of a stream, about 200 bytes each, whatever the consumer's own limit is.
+/// More: a request ends at once.
+pub const PULL_REQUESTS_MAX: usize = 65_536;

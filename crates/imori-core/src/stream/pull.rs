@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
+use crate::limits::PULL_REQUESTS_MAX;
 use crate::name::Name;
 use crate::time::Time;
 
@@ -76,18 +77,24 @@ pub enum PullEnd {
     PinMismatch,
 }
 
-/// The requests that wait, in the order in which they came.
+/// The requests that wait, in the order in which they came. What happens at a time or after a delivery costs nothing while
+/// it does not happen, however many wait (SECURITY ROOM-11).
 #[derive(Debug)]
 pub(crate) struct Requests {
     all: VecDeque<PullRequest>,
     max: usize,
     /// The lowest rank is in front.
     are_ranked: bool,
+    /// No request ends or needs a heartbeat before this.
+    due: Option<Time>,
+    /// One may be among them that ends because no message is there.
+    has_ending: bool,
 }
 
 impl Requests {
     pub(crate) fn new(max: usize, are_ranked: bool) -> Requests {
-        Requests { all: VecDeque::new(), max, are_ranked }
+        let max = max.min(PULL_REQUESTS_MAX);
+        Requests { all: VecDeque::new(), max, are_ranked, due: None, has_ending: false }
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -110,6 +117,8 @@ impl Requests {
             true => self.all.partition_point(|other| other.terms.rank <= rank),
             false => self.all.len(),
         };
+        self.due = [self.due, request.next_due()].into_iter().flatten().min();
+        self.has_ending |= request.is_ending();
         self.all.insert(at, request);
     }
 
@@ -137,6 +146,12 @@ impl Requests {
         self.all.pop_front()
     }
 
+    /// Takes all out.
+    pub(crate) fn take_all(&mut self) -> VecDeque<PullRequest> {
+        (self.due, self.has_ending) = (None, false);
+        std::mem::take(&mut self.all)
+    }
+
     /// Notes that the request at the front got a message of `bytes` bytes. The next one then has its turn.
     pub(crate) fn served(&mut self, bytes: u64, now: Time) {
         let Some(mut request) = self.all.pop_front() else { return };
@@ -151,27 +166,125 @@ impl Requests {
         }
     }
 
-    /// Takes out the requests that `is_over` says have ended.
-    pub(crate) fn take_if(&mut self, mut is_over: impl FnMut(&PullRequest) -> bool) -> Vec<PullRequest> {
+    /// Takes out the requests that end because no message is there.
+    pub(crate) fn take_ending(&mut self) -> Vec<PullRequest> {
+        match std::mem::take(&mut self.has_ending) {
+            true => self.take_if(PullRequest::is_ending),
+            false => Vec::new(),
+        }
+    }
+
+    /// Takes out the requests whose time is over; then the replies of those whose heartbeat is due.
+    pub(crate) fn take_due(&mut self, now: Time) -> (Vec<PullRequest>, Vec<Name>) {
+        if self.due.is_none_or(|due| due > now) {
+            return (Vec::new(), Vec::new());
+        }
+        let over = self.take_if(|request| request.expires.is_some_and(|expires| expires <= now));
+        let beat = |request: &mut PullRequest| {
+            let (every, next) = request.heartbeat.as_mut().filter(|(_, next)| *next <= now)?;
+            *next = now.after(*every);
+            Some(request.reply.clone())
+        };
+        let beats = self.all.iter_mut().filter_map(beat).collect();
+        self.due = self.all.iter().filter_map(PullRequest::next_due).min();
+        (over, beats)
+    }
+
+    fn take_if(&mut self, mut is_over: impl FnMut(&PullRequest) -> bool) -> Vec<PullRequest> {
         let (ended, left): (VecDeque<_>, VecDeque<_>) =
             std::mem::take(&mut self.all).into_iter().partition(|request| is_over(request));
         self.all = left;
         ended.into()
     }
 
-    /// The replies of requests whose heartbeat is due.
-    pub(crate) fn beat(&mut self, now: Time) -> Vec<Name> {
-        let due = |request: &mut PullRequest| {
-            let (every, next) = request.heartbeat.as_mut().filter(|(_, next)| *next <= now)?;
-            *next = now.after(*every);
-            Some(request.reply.clone())
-        };
-        self.all.iter_mut().filter_map(due).collect()
+    /// When a request ends or needs a heartbeat, or earlier.
+    pub(crate) fn next_due(&self) -> Option<Time> {
+        self.due.filter(|_| !self.all.is_empty())
+    }
+}
+
+impl PullRequest {
+    /// When it ends or needs a heartbeat.
+    fn next_due(&self) -> Option<Time> {
+        [self.expires, self.heartbeat.map(|(_, next)| next)].into_iter().flatten().min()
     }
 
-    /// When a request ends or needs a heartbeat.
-    pub(crate) fn next_due(&self) -> Option<Time> {
-        let of = |request: &PullRequest| [request.expires, request.heartbeat.map(|(_, next)| next)];
-        self.all.iter().flat_map(of).flatten().min()
+    /// Whether it ends where no message is left.
+    fn is_ending(&self) -> bool {
+        self.is_impatient && (self.got > 0 || self.expires.is_none())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn request(reply: usize, expires: Option<u64>, heartbeat: Option<u64>) -> PullRequest {
+        PullRequest {
+            reply: Name::from(reply.to_string().as_str()),
+            left: 2,
+            got: 0,
+            bytes_left: None,
+            is_impatient: false,
+            expires: expires.map(Time),
+            heartbeat: heartbeat
+                .map(|every| (Duration::from_micros(every), Time(0).after(Duration::from_micros(every)))),
+            terms: RequestTerms::default(),
+        }
+    }
+
+    // SECURITY ROOM-11
+    #[test]
+    fn what_is_due_is_found_at_its_time_and_not_looked_for_before() {
+        let mut requests = Requests::new(10, false);
+        assert_eq!(requests.next_due(), None);
+        requests.add(request(1, Some(5_000), None));
+        requests.add(request(2, None, Some(2_000)));
+        requests.add(request(3, Some(3_000), None));
+        let shown = |(over, beats): (Vec<PullRequest>, Vec<Name>)| {
+            let over: Vec<String> = over.iter().map(|request| request.reply.to_string()).collect();
+            let beats: Vec<String> = beats.iter().map(Name::to_string).collect();
+            (over.join(" "), beats.join(" "))
+        };
+        let (mut now, mut told) = (Time(0), Vec::new());
+        while let Some(due) = requests.next_due().filter(|due| *due <= Time(6_000)) {
+            assert_eq!(shown(requests.take_due(now)), (String::new(), String::new()), "before {due:?}");
+            now = due;
+            told.push((due.0, shown(requests.take_due(now))));
+        }
+        let expected = [
+            (2_000, ("", "2")),
+            (3_000, ("3", "")),
+            (4_000, ("", "2")),
+            (5_000, ("1", "")),
+            (6_000, ("", "2")),
+        ];
+        let expected = expected.map(|(at, (over, beats))| (at, (over.to_owned(), beats.to_owned())));
+        assert_eq!(told, expected);
+    }
+
+    #[test]
+    fn a_request_that_does_not_wait_ends_once_it_has_got_something() {
+        let mut requests = Requests::new(10, false);
+        requests.add(PullRequest { is_impatient: true, ..request(1, Some(9), None) });
+        requests.add(PullRequest { is_impatient: true, ..request(2, None, None) });
+        let taken = |requests: &mut Requests| {
+            requests.take_ending().iter().map(|request| request.reply.to_string()).collect::<Vec<_>>()
+        };
+        assert_eq!(taken(&mut requests), ["2"]);
+        assert_eq!(taken(&mut requests), [""; 0]);
+        requests.served(1, Time(1));
+        assert_eq!(taken(&mut requests), ["1"]);
+        assert!(requests.is_empty());
+    }
+
+    #[test]
+    fn a_consumer_of_any_limit_has_one_of_the_brokers() {
+        let mut requests = Requests::new(usize::MAX, false);
+        for reply in 0..PULL_REQUESTS_MAX {
+            assert!(!requests.is_full());
+            requests.add(request(reply, None, None));
+        }
+        assert!(requests.is_full());
     }
 }

@@ -56,7 +56,7 @@ impl Queue {
     ) -> Option<StreamConsumer> {
         let stream = self.stream.as_mut()?;
         let mut consumer = stream.consumers.remove(name)?;
-        for request in consumer.requests.take_if(|_| true) {
+        for request in consumer.requests.take_all() {
             end(&request, PullEnd::ConsumerDeleted, outlet);
         }
         if stream.settings.retention == Retention::Interest {

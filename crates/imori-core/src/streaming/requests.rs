@@ -17,20 +17,19 @@ pub(super) fn drop_abandoned(consumer: &mut StreamConsumer, outlet: &mut impl Ou
 
 /// Ends the requests whose time is over, and tells the others that they are not forgotten.
 pub(super) fn end_requests(consumer: &mut StreamConsumer, now: Time, outlet: &mut impl Outlet) {
-    let is_over = |request: &PullRequest| request.expires.is_some_and(|expires| expires <= now);
-    for request in consumer.requests.take_if(is_over) {
+    let (over, beats) = consumer.requests.take_due(now);
+    for request in over {
         end(&request, PullEnd::Timeout, outlet);
     }
     let delivered = consumer.delivered;
-    for reply in consumer.requests.beat(now) {
+    for reply in beats {
         outlet.send(&reply, &StreamMessage::Heartbeat { delivered, unanswered: None });
     }
 }
 
 /// Ends the requests that do not wait for messages.
 pub(super) fn end_impatient(consumer: &mut StreamConsumer, outlet: &mut impl Outlet) {
-    let ends = |request: &PullRequest| request.is_impatient && (request.got > 0 || request.expires.is_none());
-    for request in consumer.requests.take_if(ends) {
+    for request in consumer.requests.take_ending() {
         let why = if request.expires.is_some() { PullEnd::Timeout } else { PullEnd::NoMessages };
         end(&request, why, outlet);
     }
