@@ -1,6 +1,7 @@
 """Rights to streams, and vhosts as accounts that do not see each other's streams."""
 
 import asyncio
+import json
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -62,6 +63,32 @@ def test_vhosts_have_streams_of_their_own(imori: Imori) -> None:
                 assert await bodies(await run.consumer(), 1) == [body]
             await blue.js.delete_stream("ponds")
             assert (await owner.state()).messages == 1
+
+    asyncio.run(main())
+
+
+def test_a_list_tells_no_more_than_its_rows(imori: Imori) -> None:
+    # SECURITY ROOM-08.
+    seen = dict.fromkeys(ALL, "^(seen|amq[.]topic)$")
+    put(imori, "/api/permissions/%2F/visitor", seen)
+
+    async def main() -> None:
+        broker = broker_of(imori)
+        async with (
+            session(broker, "seen", user="owner", password="secret") as owner,
+            session(broker, "seen", user="visitor", password="secret") as visitor,
+        ):
+            await owner.add(subjects=["seen"])
+            await owner.js.add_stream(name="hidden", subjects=["hidden"])
+            for subject, key in (("NAMES", None), ("LIST", "config")):
+                for run, expected in ((owner, ["hidden", "seen"]), (visitor, ["seen"])):
+                    answer = await run.client.request(
+                        f"$JS.API.STREAM.{subject}", b"", timeout=DEADLINE_S
+                    )
+                    page = json.loads(answer.data)
+                    rows = page["streams"]
+                    names = sorted(rows if key is None else [row[key]["name"] for row in rows])
+                    assert (page["total"], names) == (len(expected), expected), subject
 
     asyncio.run(main())
 

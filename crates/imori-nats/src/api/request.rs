@@ -243,9 +243,11 @@ impl<W: World> Call<'_, W> {
         Ok(())
     }
 
-    /// The streams that have a subject of the request.
+    /// The streams that have a subject of the request, as far as the client may see them: neither a page nor its total
+    /// tells more (SECURITY ROOM-08).
     fn wanted(&self, request: &StreamsRequest) -> Vec<Name> {
         let mut names = self.streams();
+        names.retain(|name| self.look(&name.to_string(), |_| ()).is_ok());
         if !request.subject.is_empty() {
             names.retain(|name| {
                 let mut subjects = self
