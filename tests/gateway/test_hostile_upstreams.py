@@ -43,6 +43,12 @@ def opens(connection: socket.socket, line: str) -> bool:
     return False
 
 
+def stalls(connection: socket.socket, line: str) -> bool:
+    """Answers with half of a body, and keeps the connection until the other side closes it."""
+    connection.sendall(with_length(100, b"only this"))
+    return silence(connection, line)
+
+
 ANSWERS: dict[str, Answer] = {
     "good": text(with_length(4, b"good"), keeps=True),
     "hang": silence,
@@ -66,6 +72,11 @@ ANSWERS: dict[str, Answer] = {
     "opens": opens,
     "opens-and-closes": text(OPENED + b"\x81\x02hi"),
     "short": text(with_length(100, b"only this")),
+    "stalls": stalls,
+    "both-lengths": text(
+        b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n"
+        b"4\r\ngood\r\n0\r\n\r\n"
+    ),
     "short-chunk": text(chunked(b"64\r\nonly this")),
     "no-last-chunk": text(chunked(b"9\r\nonly this\r\n")),
     "bad-chunk": text(chunked(b"9\r\nonly this\r\nzz\r\n")),
@@ -135,7 +146,7 @@ def gateway(tmp_path_factory: pytest.TempPathFactory, server: RogueServer) -> It
     with socket.create_server(("127.0.0.1", 0)) as unused:
         closed = unused.getsockname()[1]
     routes = ROUTES.format(port=server.port, closed=closed)
-    for name in (*ENDLESS, "opens"):
+    for name in (*ENDLESS, "opens", "stalls"):
         routes += BRIEF.format(name=name, port=server.port)
     with running_gateway(tmp_path_factory.mktemp("gateway"), routes) as gateway:
         yield gateway
@@ -195,6 +206,29 @@ def test_a_body_that_ends_early_is_never_shown_as_whole(gateway: Gateway, name: 
     # SECURITY GATE-05.
     response = ask(gateway, f"/{name}")
     assert response is None or response.status == 502 or not response.is_complete, response
+
+
+def test_a_body_that_stalls_ends_by_the_time_of_its_route(gateway: Gateway) -> None:
+    # SECURITY ROOM-10.
+    response = ask(gateway, "/stalls")
+    assert response is None or not response.is_complete, response
+
+
+def test_of_two_lengths_the_chunks_count(gateway: Gateway) -> None:
+    # SECURITY GATE-05: RFC 9112, 6.3.
+    response = ask(gateway, "/both-lengths")
+    assert response is not None
+    assert (response.status, response.body) == (200, b"good")
+    assert not ({"content-length", "transfer-encoding"} <= set(response.headers)), response
+
+
+def test_broken_chunks_of_a_client_are_its_own_fault(gateway: Gateway) -> None:
+    # SECURITY GATE-05.
+    head = b"POST /hang HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n"
+    with RawHttp(gateway.address) as client:
+        response = client.ask(head + b"4\r\ngood\r\nzz\r\n")
+    assert response is not None
+    assert response.status == 400, response
 
 
 def test_bytes_after_a_body_are_no_answer_to_the_next_request(gateway: Gateway) -> None:

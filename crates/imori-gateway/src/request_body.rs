@@ -41,9 +41,14 @@ impl RequestBody {
         match limited.collect().await {
             Ok(collected) => Ok(collected.to_bytes()),
             Err(error) if error.is::<LengthLimitError>() => Err(too_long(bytes_max)),
-            Err(_) => Err(problem(StatusCode::BAD_REQUEST, "the body has not come to its end")),
+            Err(_) => Err(broken()),
         }
     }
+}
+
+/// The response to a body that ends early, or whose chunks are broken.
+pub(crate) fn broken() -> Response<Body> {
+    problem(StatusCode::BAD_REQUEST, "the body has not come to its end")
 }
 
 /// The response to a body that is too long.

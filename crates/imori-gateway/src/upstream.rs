@@ -64,6 +64,18 @@ impl Upstreams {
     }
 }
 
+/// The body of a request has not come whole from the client.
+#[derive(Debug)]
+pub(crate) struct ClientFault(pub(crate) BodyError);
+
+impl std::fmt::Display for ClientFault {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "the client's body: {}", self.0)
+    }
+}
+
+impl std::error::Error for ClientFault {}
+
 /// Why another server gave no response.
 #[derive(Debug)]
 pub(crate) enum UpstreamError {
@@ -71,6 +83,21 @@ pub(crate) enum UpstreamError {
     Ca(String),
     /// The server cannot be reached, or does not speak HTTP.
     Request(Error),
+}
+
+impl UpstreamError {
+    /// The fault of the client's body that has ended the request, if that is why.
+    pub(crate) fn of_client(&self) -> Option<&ClientFault> {
+        let UpstreamError::Request(error) = self else { return None };
+        let mut source = std::error::Error::source(error);
+        while let Some(error) = source {
+            if let Some(fault) = error.downcast_ref() {
+                return Some(fault);
+            }
+            source = error.source();
+        }
+        None
+    }
 }
 
 impl std::fmt::Display for UpstreamError {

@@ -8,6 +8,7 @@ mod websocket;
 mod pull;
 pub(crate) mod proxy;
 mod tunnel;
+mod unstalled;
 mod files;
 mod fixed;
 mod caller;

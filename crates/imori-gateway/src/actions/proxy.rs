@@ -5,9 +5,9 @@ use std::net::IpAddr;
 use std::rc::Rc;
 
 use bytes::Bytes;
-use http::header::{CONNECTION, FORWARDED, HOST, TRAILER};
+use http::header::{CONNECTION, CONTENT_LENGTH, FORWARDED, HOST, TRAILER, TRANSFER_ENCODING};
 use http::{HeaderMap, HeaderName, HeaderValue, Request, Response, StatusCode, Uri, Version};
-use http_body_util::{BodyExt as _, Empty, Full, Limited};
+use http_body_util::{BodyExt as _, Empty, Full, LengthLimitError, Limited};
 use hyper::body::Body as _;
 use hyper::upgrade::OnUpgrade;
 use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
@@ -15,12 +15,14 @@ use tokio::time::timeout;
 use tracing::warn;
 
 use super::tunnel;
+use super::unstalled::Unstalled;
 use crate::facts::Facts;
 use crate::hop_by_hop::HOP_BY_HOP;
 use crate::outgoing::Versions;
-use crate::request_body::{RequestBody, too_long};
+use crate::request_body::{RequestBody, broken, too_long};
 use crate::respond::{Body, BodyError, problem};
 use crate::routes::{Lookup, ProxyAction};
+use crate::upstream::ClientFault;
 use crate::worker::Worker;
 
 const PROXY_AUTHENTICATE: HeaderName = HeaderName::from_static("proxy-authenticate");
@@ -58,7 +60,8 @@ pub(super) async fn pass(
             Empty::<Bytes>::new().map_err(BodyError::from).boxed_unsync()
         }
         RequestBody::Incoming(body) => {
-            Limited::new(body, usize::try_from(bytes_max).unwrap_or(usize::MAX)).boxed_unsync()
+            let body = Limited::new(body, usize::try_from(bytes_max).unwrap_or(usize::MAX));
+            body.map_err(|error| BodyError::from(ClientFault(error))).boxed_unsync()
         }
     });
     *request.method_mut() = facts.request().method.clone();
@@ -89,7 +92,13 @@ pub(super) async fn pass(
             warn!(route = %facts.route.name, upstream = %shown, status = %response.status(), "an upstream server switches protocols");
             problem(StatusCode::BAD_GATEWAY, "the upstream server switches to another protocol")
         }
-        (Ok(Ok(response)), _) => passed_back(response.map(Body::stream)),
+        (Ok(Ok(response)), _) => {
+            passed_back(response.map(|body| Body::stream(Unstalled::new(body, action.timeout))))
+        }
+        (Ok(Err(error)), _) if error.of_client().is_some() => match error.of_client() {
+            Some(ClientFault(fault)) if fault.is::<LengthLimitError>() => too_long(bytes_max),
+            _ => broken(),
+        },
         (Ok(Err(error)), _) => {
             warn!(route = %facts.route.name, upstream = %shown, %error, "an upstream server has not answered");
             problem(
@@ -106,6 +115,10 @@ pub(super) async fn pass(
 
 /// The response of an upstream server, without what concerns its connection.
 fn passed_back(mut response: Response<Body>) -> Response<Body> {
+    // RFC 9112, 6.3: the chunks say where the body ends.
+    if response.headers().contains_key(TRANSFER_ENCODING) {
+        response.headers_mut().remove(CONTENT_LENGTH);
+    }
     remove_hop_by_hop(response.headers_mut());
     *response.version_mut() = Version::default();
     response
