@@ -243,12 +243,18 @@ def test_an_open_automation_says_so_at_each_start(tmp_path: Path) -> None:
 def test_changes_leave_a_line_whoever_made_them(room: Room) -> None:
     """By password, token, key and signature."""
     automation = room.automation
+    lines = []
     for caller in ("administrator", "token", "key"):
         path = f"/v1/keys/of-{caller}"
         answer = automation.ask("PUT", path, {"value": "x"}, room.callers[caller])
         assert answer.status == 200
-        line = re.compile(f'user="administrator" .* action="PUT" object="{path}" result="done"')
-        wait_for(partial(_told, automation, line), line.pattern)
+        lines.append(f'user="administrator" .* action="PUT" object="{path}" result="done"')
+    body = b'{"a": 2}'
+    proof = {"X-GitHub-Event": "push", "X-GitHub-Delivery": "d-9"} | signed("s3cret", body)
+    assert automation.ask("POST", "/v1/webhooks/signed", body, proof).status == 202
+    of_signer = r'user="\(signature\)" .* action="POST" object="/v1/webhooks/signed"'
+    for line in [*lines, of_signer]:
+        wait_for(partial(_told, automation, re.compile(line)), line)
 
 
 def _told(automation: Automation, line: re.Pattern[str]) -> bool:

@@ -209,10 +209,14 @@ impl Engine {
         self.has_started.store(true, Ordering::Release);
     }
 
-    /// Whether the documents are on a server that cannot be reached, or were not read yet.
-    pub(crate) fn waits_for_store(&self) -> bool {
-        let has_started = self.has_started.load(Ordering::Acquire);
-        self.options.server.is_some() && (!has_started || self.store.outage().is_some())
+    /// Why requests have to wait, if so: what the last engine left is not taken up yet, or the documents are on a server
+    /// that cannot be reached.
+    pub(crate) fn is_away(&self) -> Option<&'static str> {
+        if !self.has_started.load(Ordering::Acquire) {
+            return Some("the automation has not started yet");
+        }
+        let has_outage = self.options.server.is_some() && self.store.outage().is_some();
+        has_outage.then_some("the automation waits for its store")
     }
 
     /// Whether clients on this machine need no login.

@@ -24,6 +24,11 @@ impl ApiError {
         ApiError { status, body: [("faultstring", message.into())].into_iter().collect() }
     }
 
+    /// The request can be answered later.
+    pub(crate) fn unavailable(message: impl Into<String>) -> ApiError {
+        ApiError::new(StatusCode::SERVICE_UNAVAILABLE, message)
+    }
+
     /// The request needs a login, and has none that counts.
     pub(crate) fn unauthorized() -> ApiError {
         ApiError::new(StatusCode::UNAUTHORIZED, "Unauthorized - One of Token or API key required.")
@@ -56,7 +61,11 @@ impl From<StoreError> for ApiError {
 
 impl IntoResponse for ApiError {
     fn into_response(self) -> Response<Body> {
-        json(self.status, &Value::Map(self.body))
+        let mut response = json(self.status, &Value::Map(self.body));
+        if self.status == StatusCode::SERVICE_UNAVAILABLE {
+            response.headers_mut().insert(header::RETRY_AFTER, header::HeaderValue::from_static("1"));
+        }
+        response
     }
 }
 

@@ -44,50 +44,39 @@ pub(super) async fn admit(
     mut request: Request,
     next: Next,
 ) -> Response<Body> {
-    if engine.waits_for_store() {
-        let reason = "the automation waits for its store; send the request again later";
-        return ApiError::new(StatusCode::SERVICE_UNAVAILABLE, reason).into_response();
+    if let Some(reason) = engine.is_away() {
+        return ApiError::unavailable(format!("{reason}; send the request again later")).into_response();
     }
     if engine.broker.access().awaits_recovery() {
         let reason = "users were lost with the definitions; an operator has to recover them first";
-        return ApiError::new(StatusCode::SERVICE_UNAVAILABLE, reason).into_response();
+        return ApiError::unavailable(reason).into_response();
     }
     if need.takes_text {
         request.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     }
     let source = RequestOrigin::of(request.extensions()).source;
     let (method, path) = (request.method().clone(), request.uri().path().to_owned());
-    let (user, response) = match admitted(&engine, need, &params, request).await {
-        // A signature proves more than an origin and a type, and senders of forms have no other.
-        Ok((None, request)) => (SIGNER, next.run(request).await),
-        Ok((Some(requester), request)) => {
-            let answer = guard(State(guarded), request, next);
-            (requester.name, with_requester(requester, answer).await)
-        }
-        Err(error) => return error.into_response(),
-    };
-    if need.is_change {
-        let status = response.status().as_u16();
-        engine.broker.note_http_request(source, &Name::from(user), (method.as_str(), &path), status);
-    }
-    response
-}
-
-/// The requester of a request that may be made; `None` where the sender's signature has to decide.
-async fn admitted(
-    engine: &Arc<Engine>,
-    need: Need,
-    params: &RawPathParams,
-    request: Request,
-) -> Result<(Option<Requester>, Request), ApiError> {
     let is_signed = need.login == Login::OrSignature
         && params.iter().next().is_some_and(|(_, url)| engine.is_webhook_signed(url.trim_matches('/')));
-    let requester = match Claim::of(engine, need.login, &request).requester(engine).await {
-        Err(_) if is_signed => return Ok((None, request)),
-        admitted => admitted?,
+    let claim = Claim::of(&engine, need.login, &request);
+    let (user, response) = match claim.requester(&engine).await {
+        Ok(requester) => {
+            let response = match authorize(&engine, requester, need, &params, request).await {
+                Ok(request) => with_requester(requester, guard(State(guarded), request, next)).await,
+                Err(refusal) => ApiError::from(refusal).into_response(),
+            };
+            (requester.name, response)
+        }
+        // A signature proves more than an origin and a type, and senders of forms have no other.
+        Err(_) if is_signed => (SIGNER, next.run(request).await),
+        Err(error) => return error.into_response(),
     };
-    let request = authorize(engine, requester, need, params, request).await?;
-    Ok((Some(requester), request))
+    let status = response.status();
+    if need.is_change || status == StatusCode::FORBIDDEN {
+        let asked = (method.as_str(), path.as_str());
+        engine.broker.note_http_request(source, &Name::from(user), asked, status.as_u16());
+    }
+    response
 }
 
 /// What a request brings to be admitted.
