@@ -137,6 +137,42 @@ def test_a_document_of_rabbitmq_is_taken_over_and_goes_on(tmp_path: Path) -> Non
     assert second == first
 
 
+def test_an_administrator_imports_what_it_may_make(tmp_path: Path) -> None:
+    """A new vhost with its objects, the first time, whether or not the document has the rights."""
+    with running_imori(tmp_path, admin=True) as imori:
+        body: object = {"password": "chief", "tags": "administrator"}
+        assert ask(imori, "/api/users/chief", method="PUT", body=body).status == 201
+        exchange = {"name": "orders", "type": "topic", "durable": True, "arguments": {}}
+        own = {"user": "chief", "configure": ".*", "write": ".*", "read": ".*"}
+        for vhost, permissions in (("first", []), ("second", [own | {"vhost": "second"}])):
+            made = {
+                "vhosts": [{"name": vhost}],
+                "permissions": permissions,
+                "exchanges": [exchange | {"vhost": vhost}],
+            }
+            for _ in range(2):
+                answer = ask(
+                    imori, "/api/definitions", method="POST", login="chief:chief", body=made
+                )
+                assert answer.status == 204, answer.body
+            assert ask(imori, f"/api/exchanges/{vhost}/orders", login="chief:chief").status == 200
+        assert ask(
+            imori, "/api/vhosts/third", method="PUT", login="chief:chief", body={}
+        ).status in (201, 204)
+        rights = read(imori, "/api/permissions/third/chief")
+        assert (rights["configure"], rights["write"], rights["read"]) == (".*", ".*", ".*")
+        for user, vhost in (("chief", "nowhere"), ("nobody", "/")):
+            refused = ask(
+                imori,
+                "/api/definitions",
+                method="POST",
+                body={"permissions": [own | {"user": user, "vhost": vhost}]},
+            )
+            assert refused.status == 400, refused
+            assert f"`{user if user == 'nobody' else vhost}`" in refused.body
+        assert imori.stop() == 0
+
+
 def test_the_definitions_of_a_vhost_go_to_another(tmp_path: Path) -> None:
     with running_imori(tmp_path, admin=True) as imori:
         assert ask(imori, "/api/definitions", method="POST", body=document()).status == 200

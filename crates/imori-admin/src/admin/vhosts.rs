@@ -53,8 +53,8 @@ pub(super) async fn put_vhost(
     Path(name): Path<String>,
     body: Body,
 ) -> Result<Answer, OperationError> {
-    let (description, tags) = (body.get("description")?, body.words("tags")?);
-    let is_new = vhosts::put_vhost(operator.broker(), name, description, tags).await?;
+    let described = (body.get("description")?, body.words("tags")?);
+    let is_new = vhosts::put_vhost(operator.broker(), &operator.identity, name, described).await?;
     Ok(Answer::put(is_new))
 }
 

@@ -556,11 +556,12 @@ impl ImportedObjects {
         }
     }
 
-    /// Puts all objects into a draft; returns the names and numbers of the new vhosts.
+    /// Puts all objects into a draft; returns the names and numbers of the new vhosts, in which the importer has all rights
+    /// unless the document gives it others.
     ///
     /// # Errors
     /// The first object that the draft refuses.
-    pub(crate) fn put(self, draft: &mut Draft) -> Result<Vec<(String, u32)>, AccessError> {
+    pub(crate) fn put(self, draft: &mut Draft, importer: &str) -> Result<Vec<(String, u32)>, AccessError> {
         let mut new_vhosts = Vec::new();
         for row in self.vhosts {
             let metadata = row.metadata.unwrap_or_default();
@@ -599,10 +600,17 @@ impl ImportedObjects {
         }
         for row in self.permissions {
             let PermissionRow { user, vhost, configure, write, read, subjects, .. } = row;
-            draft.put_permission(&user, &vhost, Permission { configure, write, read, subjects })?;
+            let of = format!("permission of user `{}`", user.escape_debug());
+            let put = draft.put_permission(&user, &vhost, Permission { configure, write, read, subjects });
+            put.map_err(|error| AccessError::bad(format_args!("{of}: {error}; add it to the document")))?;
+        }
+        for (vhost, _) in &new_vhosts {
+            draft.give_to_maker(vhost, importer)?;
         }
         for TopicRow { user, vhost, exchange, write, read, .. } in self.topics {
-            draft.put_topic_permission((&user, &vhost, &exchange), TopicPermission { write, read })?;
+            let of = format!("topic permission of user `{}`", user.escape_debug());
+            let put = draft.put_topic_permission((&user, &vhost, &exchange), TopicPermission { write, read });
+            put.map_err(|error| AccessError::bad(format_args!("{of}: {error}")))?;
         }
         for ImportedPolicy { kind, vhost, name, row } in self.policies {
             draft.put_policy((kind, &vhost, &name), row)?;

@@ -37,15 +37,20 @@ pub(crate) async fn take_over(
     file: Option<FileObjects>,
 ) -> Result<Vec<String>, OperationError> {
     let policy_vhosts = objects.policy_vhosts();
+    let importer = identity.user.to_string();
     let new_vhosts = change(broker, move |draft| {
         file.into_iter().for_each(|file| draft.belong_to(file));
-        objects.put(draft)
+        objects.put(draft, &importer)
     });
     let new_vhosts = new_vhosts.await?;
     broker.open_vhosts(new_vhosts).await.ok_or(OperationError::Ended)?;
     for vhost in policy_vhosts {
         broker.enforce_policies(vhost).await.ok_or(OperationError::Ended)?;
     }
+    // The document may have given rights to its importer, and new vhosts are its own.
+    let renewed = broker.access().user(&identity.user.to_string());
+    let renewed = renewed.and_then(|_| broker.access().identity_of(&identity.user.to_string()));
+    let identity = renewed.as_ref().unwrap_or(identity);
     let count = declared.len() + streams.len() + bindings.len();
     declare_all(broker, identity, declared).await?;
     declare_streams(broker, identity, &streams).await?;

@@ -67,22 +67,26 @@ impl ObjectTotals {
     }
 }
 
-/// Creates a vhost or changes its description and tags; `None` keeps the old value. Returns true if the vhost is new.
+/// Creates a vhost or changes its description and tags; `None` keeps the old value. Returns true if the vhost is new; its
+/// maker then has all rights in it.
 ///
 /// # Errors
 /// [`OperationError`].
 pub(crate) async fn put_vhost(
     broker: &Broker,
+    maker: &Identity,
     name: String,
-    description: Option<String>,
-    tags: Option<Vec<String>>,
+    (description, tags): (Option<String>, Option<Vec<String>>),
 ) -> Result<bool, OperationError> {
-    let made = name.clone();
+    let (made, maker) = (name.clone(), maker.user.to_string());
     let put = change(broker, move |draft| {
         let known = draft.objects.vhosts.get(&made).map(|facts| (**facts).clone()).unwrap_or_default();
         let description = description.unwrap_or(known.description.clone());
         let tags = tags.unwrap_or(known.tags.clone());
         let is_new = draft.put_vhost(&made, VhostFacts { description, tags, ..known })?;
+        if is_new {
+            draft.give_to_maker(&made, &maker)?;
+        }
         Ok((is_new, draft.objects.vhosts.get(&made).map_or(0, |facts| facts.id)))
     });
     let (is_new, id) = put.await?;

@@ -94,7 +94,8 @@ pub(super) async fn put(
     Names(vhost): Names<String>,
     Input(NewVhost { description, tags }): Input<NewVhost>,
 ) -> Result<Answer, Problem> {
-    Ok(Answer::put(vhosts::put_vhost(operator.broker(), vhost, description, tags).await?))
+    let described = (description, tags);
+    Ok(Answer::put(vhosts::put_vhost(operator.broker(), &operator.identity, vhost, described).await?))
 }
 
 /// Deletes a vhost with its connections, queues, exchanges and permissions.

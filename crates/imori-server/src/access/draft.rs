@@ -132,6 +132,19 @@ impl Draft {
         Ok(self.objects.permissions.insert(key, Arc::new(permission)).is_none())
     }
 
+    /// Gives the user who has made a vhost all rights in it, as RabbitMQ does, unless it has some. An operator who is no
+    /// stored user has them anyway.
+    ///
+    /// # Errors
+    /// There is no such vhost.
+    pub fn give_to_maker(&mut self, vhost: &str, maker: &str) -> Result<(), AccessError> {
+        let has_some = self.objects.permissions.contains_key(&(maker.to_owned(), vhost.to_owned()));
+        if has_some || !self.objects.users.contains_key(maker) {
+            return Ok(());
+        }
+        self.put_permission(maker, vhost, Permission::all()).map(drop)
+    }
+
     /// Deletes the rights of a user in a vhost.
     ///
     /// # Errors
