@@ -1,9 +1,10 @@
 //! `imori serve`: runs the broker until a signal stops it.
 
 use std::env;
-use std::fs;
-use std::io::ErrorKind;
+use std::fs::{self, OpenOptions};
+use std::io::{self, ErrorKind, Write as _};
 use std::net::{Ipv4Addr, Ipv6Addr};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{self, Path, PathBuf};
 use std::str::FromStr;
 use std::sync::Arc;
@@ -86,7 +87,7 @@ fn tell_addresses(folder: &Path, listeners: &[Listener]) {
     for listens in [Listens::Admin, Listens::Automation, Listens::Messages] {
         let file = folder.join(listens.file());
         let told = match listeners.iter().find_map(|listener| address_of(listens, listener)) {
-            Some(address) => fs::write(&file, format!("{address}\n")),
+            Some(address) => write_private(&file, &format!("{address}\n")),
             None => fs::remove_file(&file),
         };
         if let Err(error) = told
@@ -95,6 +96,12 @@ fn tell_addresses(folder: &Path, listeners: &[Listener]) {
             warn!(file = %file.display(), %error, "the address of a listener cannot be written");
         }
     }
+}
+
+/// Writes a file that only the broker's user may read, as everything in the data folder.
+fn write_private(file: &Path, text: &str) -> io::Result<()> {
+    let mut opened = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(file)?;
+    opened.write_all(text.as_bytes())
 }
 
 /// The address of a listener on this machine, if it is such a one.
