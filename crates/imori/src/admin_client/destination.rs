@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use anyhow::bail;
 
 use super::context::Contexts;
-use super::listens::{Listens, is_this_machine};
+use super::listens::Listens;
 
 /// The variable that names a context.
 const CONTEXT: &str = "IMORI_CONTEXT";
@@ -97,9 +97,9 @@ pub fn destination(
         });
     }
     let folder = named.data_dir.unwrap_or_else(|| Path::new(DEFAULT_FOLDER));
-    let of_folder = fs::read_to_string(folder.join(listens.file())).ok().map(|text| text.trim().to_owned());
+    let of_folder = addresses(&folder.join(listens.file()));
     let folder_rank = named.data_dir.map_or(Rank::Unnamed, |dir| rank(DATA_DIR, &dir.to_string_lossy()));
-    if let Some(address) = &of_folder {
+    if let Some(address) = of_folder.first() {
         let named_by = match folder_rank {
             Rank::Unnamed => format!("the folder `{DEFAULT_FOLDER}`"),
             rank => words(rank, "--data-dir", DATA_DIR),
@@ -122,14 +122,23 @@ pub fn destination(
         return Ok(Destination { address, token: None, folder: None, passed_over: None });
     };
     let Candidate { address, token, named_by, .. } = candidates.swap_remove(at);
-    let other =
-        candidates.iter().find(|other| other.rank < Rank::Unnamed && !is_same(&other.address, &address));
+    // A broker may have several such listeners; the first is asked unless another is named.
+    let is_of_folder = of_folder.iter().any(|own| is_same(own, &address));
+    let is_other = |other: &&Candidate| {
+        let is_folder = of_folder.first() == Some(&other.address);
+        !(is_same(&other.address, &address) || is_folder && is_of_folder)
+    };
+    let other = candidates.iter().filter(|other| other.rank < Rank::Unnamed).find(is_other);
     let passed_over = other.map(|other| {
         let (shown, passed) = (without_login(&address), without_login(&other.address));
         format!("speaking to `{shown}`, which {named_by} names, and not to `{passed}` of {}", other.named_by)
     });
-    let is_of_folder = of_folder.is_some_and(|of_folder| is_same(&of_folder, &address));
     Ok(Destination { address, token, folder: is_of_folder.then(|| folder.to_owned()), passed_over })
+}
+
+/// The addresses that a broker has written into its data folder, one a line.
+fn addresses(file: &Path) -> Vec<String> {
+    fs::read_to_string(file).unwrap_or_default().lines().map(str::to_owned).collect()
 }
 
 /// Whether two addresses are of one listener, whatever the login. The names of this machine are one.
@@ -139,8 +148,7 @@ fn is_same(one: &str, other: &str) -> bool {
         let (scheme, place) = address.split_once("://")?;
         let place = place.split('/').next()?;
         let (host, port) = place.rsplit_once(':')?;
-        (host == "localhost" && is_this_machine(place) || host == "127.0.0.1")
-            .then(|| (scheme.to_owned(), port.to_owned()))
+        matches!(host, "localhost" | "127.0.0.1" | "[::1]").then(|| (scheme.to_owned(), port.to_owned()))
     };
     one.trim_end_matches('/') == other.trim_end_matches('/')
         || port(&one).is_some_and(|of_one| port(&other) == Some(of_one))

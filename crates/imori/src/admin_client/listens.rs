@@ -41,7 +41,7 @@ impl Listens {
         }
     }
 
-    /// The file in a data folder in which a broker writes its address.
+    /// The file in a data folder in which a broker writes its addresses, one a line.
     pub(crate) const fn file(self) -> &'static str {
         match self {
             Listens::Admin => "admin.url",

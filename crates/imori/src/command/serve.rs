@@ -86,9 +86,11 @@ impl FromStr for Listen {
 fn tell_addresses(folder: &Path, listeners: &[Listener]) {
     for listens in [Listens::Admin, Listens::Automation, Listens::Messages] {
         let file = folder.join(listens.file());
-        let told = match listeners.iter().find_map(|listener| address_of(listens, listener)) {
-            Some(address) => write_private(&file, &format!("{address}\n")),
-            None => fs::remove_file(&file),
+        let addresses = listeners.iter().filter_map(|listener| address_of(listens, listener));
+        let lines: String = addresses.map(|address| address + "\n").collect();
+        let told = match lines.is_empty() {
+            false => write_private(&file, &lines),
+            true => fs::remove_file(&file),
         };
         if let Err(error) = told
             && error.kind() != ErrorKind::NotFound

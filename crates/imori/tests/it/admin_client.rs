@@ -77,7 +77,7 @@ fn a_command_speaks_to_the_broker_that_was_named() {
         let all = json!({"current": current, "contexts": {"a": {"admin": "http://ann@context:1"}}});
         serde_json::from_value(all).unwrap()
     };
-    let folder = folder("http://127.0.0.1:7");
+    let folder = folder("http://127.0.0.1:7\nhttps://[::1]:9");
     let dir = folder.path();
     let text = dir.to_str().unwrap();
     let address = Some("http://127.0.0.1:8");
@@ -111,6 +111,15 @@ fn a_command_speaks_to_the_broker_that_was_named() {
             true,
         ),
         ("context", (None, Some("a"), Some(dir)), vec![], None, "http://ann@context:1", false, true),
+        (
+            "another of it",
+            (Some("https://localhost:9"), None, Some(dir)),
+            vec![],
+            None,
+            "https://localhost:9",
+            true,
+            false,
+        ),
         (
             "the same",
             (Some("http://localhost:7/"), None, Some(dir)),
