@@ -14,7 +14,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs/security.md"
 RULE = re.compile(r"^\| ([A-Z]+-\d\d) \| (.*) \|$", re.MULTILINE)
-CITED = re.compile(r"\b(?:LIM|AUTH|XPI|OPS|WEB|AUTO|GATE)-\d\d\b")
+CITED = re.compile(r"\b(?:LIM|AUTH|XPI|OPS|WEB|AUTO|GATE|ROOM)-\d\d\b")
 TEST = {
     ".rs": re.compile(r"^\s*(?:async )?fn (\w+)\("),
     ".py": re.compile(r"^def (test_\w+)\("),

@@ -209,7 +209,7 @@ def test_a_body_that_ends_early_is_never_shown_as_whole(gateway: Gateway, name: 
 
 
 def test_a_body_that_stalls_ends_by_the_time_of_its_route(gateway: Gateway) -> None:
-    # SECURITY ROOM-10.
+    # SECURITY GATE-05.
     response = ask(gateway, "/stalls")
     assert response is None or not response.is_complete, response
 

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from harness.admin import ask
-from harness.automation import Automation, running_automation, signed
+from harness.automation import FINAL, Automation, running_automation, signed
 from harness.deadline import DEADLINE_S, wait_for
 
 PAGE = Path(__file__).resolve().parents[2] / "docs/reference/rights.md"
@@ -219,6 +219,54 @@ def test_a_password_counts_alone_for_a_token(room: Room) -> None:
     both = room.callers["token"] | basic("administrator", "wrong")
     assert automation.ask("POST", "/auth/v1/tokens", {}, both).status == 401
     assert automation.ask("POST", "/tokens", {}, room.callers["administrator"]).status == 201
+
+
+def test_a_key_is_no_longer_than_its_user(room: Room) -> None:
+    """ROOM-03: a lost tag counts at the next use; a changed password ends tokens, deletion all."""
+    automation = room.automation
+
+    def put(tags: str) -> None:
+        body = {"password": "temp", "tags": tags}
+        made = ask(automation.imori, "/api/users/temp", method="PUT", body=body)
+        assert made.status in {201, 204}, made
+
+    def statuses() -> tuple[int, int]:
+        both = ({"X-Auth-Token": token}, {"St2-Api-Key": key})
+        token_status, key_status = (status(automation, "GET", "/v1/packs", one) for one in both)
+        return token_status, key_status
+
+    put("administrator")
+    login = basic("temp", "temp")
+    token = automation.ask("POST", "/tokens", {}, login).body["token"]
+    key = automation.ask("POST", "/v1/apikeys", {}, login).body["key"]
+    assert statuses() == (200, 200)
+    put("")
+    assert statuses() == (401, 403)
+    put("administrator")
+    assert statuses() == (401, 200)
+    assert ask(automation.imori, "/api/users/temp", method="DELETE").status == 204
+    assert statuses() == (401, 401)
+
+
+def test_a_run_makes_no_token_and_no_key(room: Room) -> None:
+    """ROOM-03: either would outlive it."""
+    automation, chief = room.automation, room.callers["administrator"]
+    sent = "-s -o /dev/null -w '%{http_code} ' -H 'Content-Type: application/json' -d '{}'"
+    sent += ' -H "X-Auth-Token: $ST2_ACTION_AUTH_TOKEN"'
+    command = "; ".join(
+        f"curl {sent} {automation.url}{path}" for path in ("/auth/v1/tokens", "/v1/apikeys")
+    )
+    run = {"action": "core.local", "parameters": {"cmd": command}}
+    made = automation.ask("POST", "/v1/executions", run, chief)
+    assert made.status == 201, made
+    path = f"/v1/executions/{made.body['id']}"
+
+    def ended() -> bool:
+        return automation.ask("GET", path, None, chief).body["status"] in FINAL
+
+    wait_for(ended, "the end of the run")
+    shown = automation.ask("GET", path, None, chief).body
+    assert shown["result"]["stdout"].split() == ["403", "403"], shown
 
 
 def test_nobody_runs_anything_before_the_first_user(tmp_path: Path) -> None:

@@ -33,6 +33,7 @@ fn problems(imported: &Imported) -> String {
     imported.problems.iter().map(|problem| format!("{}: {problem}\n", problem.line)).collect()
 }
 
+// SECURITY ROOM-13, by `restrictions.conf`
 #[test]
 fn configurations_become_their_routes() {
     assert!(cases().len() >= 9, "{:?}", cases());
