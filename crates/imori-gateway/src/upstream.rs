@@ -89,14 +89,7 @@ impl UpstreamError {
     /// The fault of the client's body that has ended the request, if that is why.
     pub(crate) fn of_client(&self) -> Option<&ClientFault> {
         let UpstreamError::Request(error) = self else { return None };
-        let mut source = std::error::Error::source(error);
-        while let Some(error) = source {
-            if let Some(fault) = error.downcast_ref() {
-                return Some(fault);
-            }
-            source = error.source();
-        }
-        None
+        sources(error).find_map(|source| source.downcast_ref())
     }
 }
 
@@ -106,15 +99,15 @@ impl std::fmt::Display for UpstreamError {
             UpstreamError::Ca(message) => f.write_str(message),
             UpstreamError::Request(error) => {
                 write!(f, "{error}")?;
-                let mut source = std::error::Error::source(error);
-                while let Some(error) = source {
-                    write!(f, ": {error}")?;
-                    source = error.source();
-                }
-                Ok(())
+                sources(error).try_for_each(|source| write!(f, ": {source}"))
             }
         }
     }
+}
+
+/// What has caused an error, the nearest cause first.
+fn sources(error: &Error) -> impl Iterator<Item = &(dyn std::error::Error + 'static)> {
+    std::iter::successors(std::error::Error::source(error), |error| error.source())
 }
 
 /// Reads the CAs of a file; the error says why it cannot be used.

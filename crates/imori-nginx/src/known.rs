@@ -12,7 +12,7 @@ pub(super) enum Verdict {
     Restricts(Restriction, &'static str),
 }
 
-/// A kind of restriction. nginx takes that of the innermost block that has one.
+/// A kind of access restriction. In nginx, one in an inner block replaces those of the same kind around the block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Restriction {
     /// `if` and scripts that run before nginx chooses what answers.

@@ -38,9 +38,10 @@ pub(crate) async fn take_over(
 ) -> Result<Vec<String>, OperationError> {
     let policy_vhosts = objects.policy_vhosts();
     let importer = identity.user.to_string();
+    let named = importer.clone();
     let new_vhosts = change(broker, move |draft| {
         file.into_iter().for_each(|file| draft.belong_to(file));
-        objects.put(draft, &importer)
+        objects.put(draft, &named)
     });
     let new_vhosts = new_vhosts.await?;
     broker.open_vhosts(new_vhosts).await.ok_or(OperationError::Ended)?;
@@ -48,8 +49,7 @@ pub(crate) async fn take_over(
         broker.enforce_policies(vhost).await.ok_or(OperationError::Ended)?;
     }
     // The document may have given rights to its importer, and new vhosts are its own.
-    let renewed = broker.access().user(&identity.user.to_string());
-    let renewed = renewed.and_then(|_| broker.access().identity_of(&identity.user.to_string()));
+    let renewed = broker.access().user(&importer).and_then(|_| broker.access().identity_of(&importer));
     let identity = renewed.as_ref().unwrap_or(identity);
     let count = declared.len() + streams.len() + bindings.len();
     declare_all(broker, identity, declared).await?;

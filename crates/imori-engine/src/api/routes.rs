@@ -44,7 +44,7 @@ pub fn listed() -> Vec<(Method, String, Need)> {
     rows.collect()
 }
 
-/// The handlers of the API. A path without a row does not exist, whoever asks for it.
+/// Builds the router of the API. A path that is not in the table gets 404, with or without a login.
 pub(crate) fn routes(engine: Arc<Engine>) -> Router {
     let guarded = Guarded::new(&engine.broker, REQUEST_BYTES_MAX as u64);
     let mut routes = Router::new();

@@ -79,7 +79,7 @@ pub fn pairs(query: &str) -> Vec<(String, String)> {
     query.split('&').filter(|part| !part.is_empty()).map(pair).collect()
 }
 
-/// A part of a path without its percent-encoding, as the router hands it to handlers.
+/// A name or value of a query without its percent-encoding.
 pub fn decoded(text: &str) -> String {
     let mut bytes = Vec::new();
     let mut rest = text.as_bytes();

@@ -95,17 +95,17 @@ pub(super) async fn pass(
         (Ok(Ok(response)), _) => {
             passed_back(response.map(|body| Body::stream(Unstalled::new(body, action.timeout))))
         }
-        (Ok(Err(error)), _) if error.of_client().is_some() => match error.of_client() {
+        (Ok(Err(error)), _) => match error.of_client() {
             Some(ClientFault(fault)) if fault.is::<LengthLimitError>() => too_long(bytes_max),
-            _ => broken(),
+            Some(_) => broken(),
+            None => {
+                warn!(route = %facts.route.name, upstream = %shown, %error, "an upstream server has not answered");
+                problem(
+                    StatusCode::BAD_GATEWAY,
+                    "the upstream server cannot be reached, or has not answered with HTTP",
+                )
+            }
         },
-        (Ok(Err(error)), _) => {
-            warn!(route = %facts.route.name, upstream = %shown, %error, "an upstream server has not answered");
-            problem(
-                StatusCode::BAD_GATEWAY,
-                "the upstream server cannot be reached, or has not answered with HTTP",
-            )
-        }
         (Err(_), _) => {
             warn!(route = %facts.route.name, upstream = %shown, "an upstream server has not answered in time");
             problem(StatusCode::GATEWAY_TIMEOUT, "the upstream server has not answered in time")

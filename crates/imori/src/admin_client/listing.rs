@@ -1,16 +1,11 @@
 //! Prints the broker's JSON as tables for people, or unchanged for programs.
 
-use std::env;
-use std::path::PathBuf;
-
 use clap::Args;
-use imori_bench::Trust;
 use imori_core::name::Printable;
 use serde_json::{Map, Value};
 
 use super::admin::{Admin, segment};
-use super::context::Contexts;
-use super::destination::{Named, destination};
+use super::broker_options::BrokerOptions;
 use super::listens::Listens;
 use crate::output::print_line;
 
@@ -25,14 +20,8 @@ pub(crate) struct AdminOptions {
     /// `http://127.0.0.1:15672`. An option counts before a variable.
     #[arg(long, value_name = "URL", env = "IMORI_ADMIN", hide_env_values = true)]
     admin: Option<String>,
-    /// The name of a broker in `imori context`; without it, the current context.
-    #[arg(long, value_name = "NAME", env = "IMORI_CONTEXT")]
-    context: Option<String>,
     #[command(flatten)]
-    trust: Trust,
-    /// The data folder of the broker on this machine, where it is `.data` unless another is named.
-    #[arg(long, value_name = "DIR", env = "IMORI__BROKER__DATA_DIR")]
-    data_dir: Option<PathBuf>,
+    broker: BrokerOptions,
     /// Print JSON, as the broker gives it.
     #[arg(long)]
     json: bool,
@@ -40,13 +29,11 @@ pub(crate) struct AdminOptions {
 
 impl AdminOptions {
     pub(crate) fn admin(&self) -> anyhow::Result<Admin> {
-        let named = Named {
-            address: self.admin.as_deref(),
-            context: self.context.as_deref(),
-            data_dir: self.data_dir.as_deref(),
-        };
-        let found = destination(Listens::Admin, named, &Contexts::load()?, |name| env::var_os(name))?;
-        Admin::at(Listens::Admin, found, &self.trust)
+        Admin::at(
+            Listens::Admin,
+            self.broker.find(Listens::Admin, self.admin.as_deref())?,
+            &self.broker.trust,
+        )
     }
 
     /// Whether the user wants JSON.

@@ -68,7 +68,7 @@ enum UserCommand {
     Delete(Named),
     /// Give a user these rights in a vhost, in place of those that it has there; without any of the three, all.
     ///
-    /// Whoever gives one or two of the rights also says what becomes of the others: by giving them too, or by `--only`.
+    /// If you give only one or two of the three, give the others as well, or pass `--only` to grant nothing else.
     Grant {
         #[command(flatten)]
         user: Named,

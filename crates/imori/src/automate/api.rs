@@ -1,18 +1,16 @@
 //! The automation's API, and how its answers are printed.
 
-use std::env;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::thread::sleep;
 use std::time::Duration;
 
 use anyhow::{Context as _, bail};
 use clap::Args;
 use imori_automation::yaml;
-use imori_bench::Trust;
 use serde_json::Value;
 
-use crate::admin_client::{Admin, Contexts, Listens, Named, destination, print_table, segment, text};
+use crate::admin_client::{Admin, BrokerOptions, Listens, print_table, segment, text};
 use crate::output::print_line;
 
 /// The statuses of an execution that has ended.
@@ -32,14 +30,8 @@ pub(super) struct AutomationOptions {
     /// `http://127.0.0.1:9101`. An option counts before a variable.
     #[arg(long, value_name = "URL", env = "IMORI_AUTOMATION", hide_env_values = true)]
     api: Option<String>,
-    /// The name of a broker in `imori context`; without it, the current context.
-    #[arg(long, value_name = "NAME", env = "IMORI_CONTEXT")]
-    context: Option<String>,
     #[command(flatten)]
-    trust: Trust,
-    /// The data folder of the broker on this machine, where it is `.data` unless another is named.
-    #[arg(long, value_name = "DIR", env = "IMORI__BROKER__DATA_DIR")]
-    data_dir: Option<PathBuf>,
+    broker: BrokerOptions,
     /// Print JSON, as the broker gives it.
     #[arg(long)]
     json: bool,
@@ -48,13 +40,8 @@ pub(super) struct AutomationOptions {
 impl AutomationOptions {
     /// The listener.
     pub(super) fn admin(&self) -> anyhow::Result<Admin> {
-        let named = Named {
-            address: self.api.as_deref(),
-            context: self.context.as_deref(),
-            data_dir: self.data_dir.as_deref(),
-        };
-        let found = destination(Listens::Automation, named, &Contexts::load()?, |name| env::var_os(name))?;
-        Admin::at(Listens::Automation, found, &self.trust)
+        let found = self.broker.find(Listens::Automation, self.api.as_deref())?;
+        Admin::at(Listens::Automation, found, &self.broker.trust)
     }
 
     /// Whether the user wants JSON.

@@ -9,11 +9,11 @@ use std::time::Duration;
 
 use clap::Args;
 
-use crate::admin_client::{Contexts, Listens, Named, destination};
+use crate::admin_client::{BrokerOptions, Listens};
 use crate::client::{Client, Header, connect};
 use crate::config::{Problems, load};
 use crate::output::print_problem;
-use imori_bench::{Trust, Url};
+use imori_bench::Url;
 
 /// Selects the broker to connect to.
 #[derive(Debug, Args)]
@@ -27,25 +27,14 @@ pub(super) struct Broker {
     /// then `stomp://127.0.0.1:61613`. An option counts before a variable.
     #[arg(long, value_name = "URL", env = "IMORI_URL", hide_env_values = true, value_parser = address)]
     url: Option<String>,
-    /// The name of a broker in `imori context`; without it, the current context.
-    #[arg(long, value_name = "NAME", env = "IMORI_CONTEXT")]
-    context: Option<String>,
     #[command(flatten)]
-    trust: Trust,
-    /// The data folder of the broker on this machine, where it is `.data` unless another is named.
-    #[arg(long, value_name = "DIR", env = "IMORI__BROKER__DATA_DIR")]
-    data_dir: Option<PathBuf>,
+    broker: BrokerOptions,
 }
 
 impl Broker {
     pub(super) fn connect(&self) -> anyhow::Result<Box<dyn Client>> {
-        self.trust.put_in_force();
-        let named = Named {
-            address: self.url.as_deref(),
-            context: self.context.as_deref(),
-            data_dir: self.data_dir.as_deref(),
-        };
-        let found = destination(Listens::Messages, named, &Contexts::load()?, |name| env::var_os(name))?;
+        self.broker.trust.put_in_force();
+        let found = self.broker.find(Listens::Messages, self.url.as_deref())?;
         if let Some(sentence) = found.passed_over {
             print_problem(&sentence);
         }
