@@ -4,6 +4,7 @@ use bytes::Bytes;
 use http::{Response, StatusCode};
 use http_body_util::{BodyExt as _, LengthLimitError, Limited};
 use hyper::body::{Body as _, Incoming};
+use imori_server::http::ReceivedBody;
 
 use crate::respond::{Body, problem};
 
@@ -11,7 +12,7 @@ use crate::respond::{Body, problem};
 #[derive(Debug)]
 pub(crate) enum RequestBody {
     /// It is on its way.
-    Incoming(Incoming),
+    Incoming(ReceivedBody<Incoming>),
     /// It is there.
     Read(Bytes),
 }

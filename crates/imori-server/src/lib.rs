@@ -32,6 +32,7 @@ mod websocket;
 pub mod tls;
 mod peers;
 mod quotas;
+mod bodies;
 pub mod stall;
 pub mod login;
 mod cell_state;

@@ -124,6 +124,31 @@ pub(crate) const STALL_MAX: Duration = Duration::from_secs(10);
 /// Unsent bytes below which such a connection is kept, because closing it would free too little.
 pub(crate) const STALL_BYTES_MIN: usize = 64 * 1024;
 
+/// Divisor of the memory mark that bounds the bodies of requests that HTTP listeners hold. It is small because what
+/// comes over HTTP is small, or goes to disk or elsewhere as it comes. More: a body is not read until others are done.
+pub(crate) const BODIES_SHARE_OF_MARK: usize = 8;
+
+/// Divisor of that share which bounds the bodies of one source, so that no source has all of it.
+pub(crate) const BODIES_SOURCE_SHARE: usize = 2;
+
+/// Bytes of each body that are charged but wait for no room: an operator's requests are shorter, and pass in any case.
+pub(crate) const BODY_FIRST_BYTES: usize = 16 * 1024;
+
+/// Bytes for which a body of unknown length asks at once.
+pub(crate) const BODY_STEP_BYTES: usize = 256 * 1024;
+
+/// Longest time for which a body waits for room. More: 503.
+pub(crate) const BODY_ROOM_MAX: Duration = Duration::from_secs(20);
+
+/// Time after which a client may try again whose body found no room.
+pub(crate) const BODY_RETRY: Duration = Duration::from_secs(5);
+
+/// Longest time without a byte of a body, and the time that each body has besides that for its bytes. More: 408.
+pub(crate) const BODY_IDLE_MAX: Duration = Duration::from_secs(30);
+
+/// Lowest rate of a body, about that of a bad mobile line. Less: 408.
+pub(crate) const BODY_BYTES_PER_SECOND_MIN: u64 = 8 * 1024;
+
 /// Divisor of the memory mark that bounds long frames being received. The rest is left to waiting messages. More: a
 /// connection is not read until other frames are complete, except that one frame may always exceed the bound.
 pub(crate) const LONG_FRAMES_SHARE_OF_MARK: usize = 2;

@@ -25,6 +25,7 @@ use tokio::sync::{Notify, mpsc, watch};
 use tracing::warn;
 
 use crate::access::Access;
+use crate::bodies::Bodies;
 use crate::cell_state::counters::Counters;
 use crate::cell_state::histogram::Latencies;
 use crate::cell_state::internal_counts::InternalCounts;
@@ -34,8 +35,8 @@ use crate::cell_state::turn_counter::TurnCounter;
 use crate::clock::Clock;
 use crate::config::{Config, Limits, ListenerName, ProtocolName, Service, Spoken, WritePolicy};
 use crate::limits::{
-    BUILT_IN_SUBSCRIPTIONS, CONNECTIONS_MAX, DISK_FAILURE_GOODBYE, INTERNAL_CLIENTS_MAX,
-    OPERATOR_CLIENTS_MAX, SERVICE_CLIENTS_MAX,
+    BODIES_SHARE_OF_MARK, BUILT_IN_SUBSCRIPTIONS, CONNECTIONS_MAX, DISK_FAILURE_GOODBYE,
+    INTERNAL_CLIENTS_MAX, OPERATOR_CLIENTS_MAX, SERVICE_CLIENTS_MAX,
 };
 use crate::login::{LoginCounts, Verifiers};
 use crate::peers::admission::{Admission, AdmissionLimits, Ticket, descriptors_max};
@@ -262,6 +263,8 @@ pub(crate) struct Shared {
     pub(crate) observation: Observation,
     pub(crate) logins: LoginCounts,
     pub(crate) memory: Memory,
+    /// What HTTP listeners hold of the bodies of requests.
+    pub(crate) bodies: Arc<Bodies>,
     pub(crate) journal: Journal,
     pub(crate) checkpointer: Checkpointer,
     pub(crate) pager: Pager,
@@ -348,6 +351,7 @@ impl Shared {
         self.admission.limit(AdmissionLimits::of(&config.limits));
         let places = descriptors_max().min(config.limits.connections as usize);
         self.memory.set_mark(mark_bytes(self.run.memory_bytes, config), places);
+        self.bodies.limit(mark_bytes(self.run.memory_bytes, config) / BODIES_SHARE_OF_MARK);
         self.queue_memory_bytes.store(config.limits.queue_memory_bytes.as_usize(), Ordering::Relaxed);
         let mut topology = unpoisoned(self.topology.lock());
         topology.limit(table_limits(&config.limits));

@@ -46,6 +46,10 @@ pub(super) async fn user(operator: Operator, Path(name): Path<String>) -> Result
 pub(super) fn row(name: &str, user: &User) -> Value {
     let mut row = serde_json::to_value(user).unwrap_or_default();
     if let Value::Object(row) = &mut row {
+        // What was made for a user belongs to the user of this broker alone.
+        for own in ["id", "password_mark"] {
+            row.remove(own);
+        }
         row.insert(String::from("name"), json!(name));
         // RabbitMQ's tools expect these fields even if nothing is set.
         row.entry("password_hash").or_insert_with(|| json!(""));
@@ -63,7 +67,7 @@ pub(super) async fn put_user(
 ) -> Result<Answer, OperationError> {
     let edit = move |draft: &mut Draft| {
         let known = draft.objects.users.get(&name).map(|user| (**user).clone()).unwrap_or_default();
-        let user = read(draft, &body, known)?;
+        let user = read(draft, (&name, known), &body)?;
         draft.put_user(&name, user)
     };
     set(operator.broker(), edit).await
@@ -71,26 +75,25 @@ pub(super) async fn put_user(
 
 /// Reads a user. Absent fields keep the values of `known`, except the password and the tags, which an absent field
 /// clears.
-fn read(draft: &Draft, body: &Body, known: User) -> Result<User, AccessError> {
+fn read(draft: &Draft, (name, known): (&str, User), body: &Body) -> Result<User, AccessError> {
     let vhost = body.get("vhost")?.or(known.vhost);
     let nkeys: Vec<String> = body.get("nkeys")?.unwrap_or(known.nkeys);
     check_nkeys(&nkeys)?;
     let certificate = body.get("certificate")?.or(known.certificate);
     Ok(User {
-        password: password(draft, body)?,
+        password: password(draft, name, body)?,
         tags: body.words("tags")?.unwrap_or_default(),
         vhost,
         nkeys,
         certificate,
-        tokens: known.tokens,
-        limits: known.limits,
+        ..known
     })
 }
 
-fn password(draft: &Draft, body: &Body) -> Result<Option<PasswordHash>, AccessError> {
+fn password(draft: &Draft, name: &str, body: &Body) -> Result<Option<PasswordHash>, AccessError> {
     let (password, hash) = (body.get::<String>("password")?, body.get::<String>("password_hash")?);
     match (password.filter(|text| !text.is_empty()), hash.filter(|text| !text.is_empty())) {
-        (Some(password), _) => draft.hash(&password).map(Some),
+        (Some(password), _) => draft.hash(name, &password).map(Some),
         (None, Some(hash)) => {
             let algorithm = body.get("hashing_algorithm")?.unwrap_or(Algorithm::RabbitMqSha256);
             let hash = PasswordHash::imported(&hash, algorithm);

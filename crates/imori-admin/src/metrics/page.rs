@@ -378,9 +378,14 @@ fn push_busiest(page: &mut Exposition, sums: &QueueSums) {
 
 fn push_memory(page: &mut Exposition, metrics: &Metrics) {
     let memory = metrics.broker.memory_figures();
-    let bytes = [("waiting", memory.waiting_bytes as f64), ("unfinished", memory.unfinished_bytes as f64)];
-    let family =
-        ("imori_memory_bytes", "Memory of messages that wait, and of large ones that are not whole yet.");
+    let bytes = [
+        ("waiting", memory.waiting_bytes as f64),
+        ("unfinished", memory.unfinished_bytes as f64),
+        ("bodies", memory.bodies_bytes as f64),
+    ];
+    let help =
+        "Memory of messages that wait, of large ones that are not whole yet, and of HTTP requests' bodies.";
+    let family = ("imori_memory_bytes", help);
     page.each("gauge", family, "of", bytes);
     let help = "Connections that are not read until there is memory for their large message.";
     page.gauge("imori_connections_waiting_for_memory", help, memory.waiting_connections as f64);

@@ -511,7 +511,7 @@ impl UserRow {
         };
         let tags = words(self.tags.as_ref());
         let UserRow { name, vhost, nkeys, tokens, certificate, limits, .. } = self;
-        let user = User { password, tags, vhost, nkeys, tokens, certificate, limits };
+        let user = User { password, tags, vhost, nkeys, tokens, certificate, limits, ..User::default() };
         Ok(ImportedUser { name, user, clear_password })
     }
 }
@@ -531,7 +531,7 @@ impl ClearPassword {
             return Some(imported).filter(is_mine).cloned().ok_or_else(|| AccessError::bad(text));
         }
         let known = draft.objects.users.get(user).and_then(|user| user.password.as_ref());
-        known.filter(is_mine).cloned().map_or_else(|| draft.hash(&self.0), Ok)
+        known.filter(is_mine).cloned().map_or_else(|| draft.hash(user, &self.0), Ok)
     }
 }
 

@@ -4,7 +4,7 @@ use imori_core::authorize::{Action, Identity, Object, Refusal, authorize};
 use imori_core::id::VhostId;
 use imori_core::message::TOPIC_EXCHANGE;
 use imori_core::route::{BindingKey, ExchangeKind, Syntax};
-use imori_server::access::{AccessError, User};
+use imori_server::access::AccessError;
 use imori_server::broker::Broker;
 use imori_server::credentials::{Token, is_user_key};
 
@@ -39,16 +39,12 @@ pub(crate) async fn make_token(broker: &Broker, name: String) -> Result<String, 
     Ok(made.await?.reveal().to_string())
 }
 
-/// Deletes all tokens of a user.
+/// Deletes all tokens of a user, with what else was made for the user: sessions, and the automation's tokens and API keys.
 ///
 /// # Errors
 /// There is no such user, or [`OperationError`].
 pub(crate) async fn delete_tokens(broker: &Broker, name: String) -> Result<(), OperationError> {
-    let edit = move |draft: &mut imori_server::access::Draft| {
-        let user = draft.user(&name)?;
-        draft.put_user(&name, User { tokens: Vec::new(), ..user }).map(drop)
-    };
-    change(broker, edit).await
+    change(broker, move |draft| draft.revoke_tokens(&name)).await
 }
 
 /// What a user may be asked to do in a vhost, and to what.

@@ -155,7 +155,7 @@ pub(super) async fn put(
         let password = match new.password.as_deref() {
             None => known.password,
             Some("") => None,
-            Some(text) => Some(draft.hash(text)?),
+            Some(text) => Some(draft.hash(&user, text)?),
         };
         check_nkeys(new.nkeys.as_deref().unwrap_or_default())?;
         let changed = Known {

@@ -9,6 +9,7 @@ mod pull;
 pub(crate) mod proxy;
 mod tunnel;
 mod unstalled;
+mod progress;
 mod files;
 mod fixed;
 mod caller;

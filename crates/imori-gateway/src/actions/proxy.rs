@@ -10,10 +10,11 @@ use http::{HeaderMap, HeaderName, HeaderValue, Request, Response, StatusCode, Ur
 use http_body_util::{BodyExt as _, Empty, Full, LengthLimitError, Limited};
 use hyper::body::Body as _;
 use hyper::upgrade::OnUpgrade;
+use imori_server::http::Keeping;
 use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
-use tokio::time::timeout;
 use tracing::warn;
 
+use super::progress::{Progress, Stalled};
 use super::tunnel;
 use super::unstalled::Unstalled;
 use crate::facts::Facts;
@@ -54,13 +55,20 @@ pub(super) async fn pass(
         }
     };
     let shown = uri.clone();
+    let progress = Progress::default();
     let mut request = Request::new(match body {
         RequestBody::Read(bytes) => Full::new(bytes).map_err(BodyError::from).boxed_unsync(),
         RequestBody::Incoming(body) if body.is_end_stream() => {
             Empty::<Bytes>::new().map_err(BodyError::from).boxed_unsync()
         }
         RequestBody::Incoming(body) => {
+            body.receiving().keep_in(Keeping::Nowhere);
             let body = Limited::new(body, usize::try_from(bytes_max).unwrap_or(usize::MAX));
+            let moved = progress.clone();
+            let body = body.map_frame(move |frame| {
+                moved.note();
+                frame
+            });
             body.map_err(|error| BodyError::from(ClientFault(error))).boxed_unsync()
         }
     });
@@ -77,7 +85,7 @@ pub(super) async fn pass(
         tunnel::add_switch(request.headers_mut());
     }
     let sent = worker.upstreams.send(action.ca.as_deref(), versions, request);
-    match (timeout(action.timeout, sent).await, upgrade) {
+    match (progress.within(action.timeout, sent).await, upgrade) {
         (Ok(Ok(mut response)), Some(client))
             if response.status() == StatusCode::SWITCHING_PROTOCOLS
                 && tunnel::names_websocket(response.headers()) =>
@@ -106,7 +114,7 @@ pub(super) async fn pass(
                 )
             }
         },
-        (Err(_), _) => {
+        (Err(Stalled), _) => {
             warn!(route = %facts.route.name, upstream = %shown, "an upstream server has not answered in time");
             problem(StatusCode::GATEWAY_TIMEOUT, "the upstream server has not answered in time")
         }

@@ -221,9 +221,10 @@ async fn within_limits(run: &Run<'_>, facts: &Facts, upgrade: &mut Option<OnUpgr
     facts.context.request.borrow_mut().user = identity.as_ref().map(|identity| identity.user.to_string());
     let limits = &route.limits;
     let time = match &route.action {
-        Action::BuiltIn(BuiltIn::Pull(pull)) => limits.time + pull.wait,
-        Action::BuiltIn(BuiltIn::Proxy(proxy)) => limits.time.max(proxy.timeout),
-        _ => limits.time,
+        Action::BuiltIn(BuiltIn::Pull(pull)) => Some(limits.time + pull.wait),
+        // Its bodies may take as long as they move.
+        Action::BuiltIn(BuiltIn::Proxy(_)) => None,
+        _ => Some(limits.time),
     };
     if route.has_scripts() {
         run.services.act_for(identity.clone(), &route.vhost, limits.body_bytes);
@@ -236,7 +237,11 @@ async fn within_limits(run: &Run<'_>, facts: &Facts, upgrade: &mut Option<OnUpgr
             answer_bytes: ScriptLimits::default().answer_bytes,
         });
     }
-    let acted = timeout(time, act(run, facts, identity.as_ref(), upgrade)).await;
+    let acting = act(run, facts, identity.as_ref(), upgrade);
+    let acted = match time {
+        Some(time) => timeout(time, acting).await,
+        None => Ok(acting.await),
+    };
     acted.unwrap_or_else(|_| {
         let message = "the request took longer than its route allows";
         Answered::Response(problem(StatusCode::GATEWAY_TIMEOUT, message))

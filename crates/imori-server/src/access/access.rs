@@ -17,7 +17,7 @@ use imori_store::definitions::Change;
 use tracing::{debug, info, warn};
 
 use super::attempts::Attempts;
-use super::draft::{Author, Draft, hash};
+use super::draft::{Author, Draft, hash, lacks_form};
 use super::file_objects::FileObjects;
 use super::login_index::{LoginIndex, lacks_scram_keys};
 use super::objects::{Objects, User};
@@ -60,8 +60,8 @@ pub struct Access {
     clock: Clock,
     renew: OnceLock<Renew>,
     limit: OnceLock<Limit>,
-    /// Increases with every change that may affect limits.
-    quotas_version: AtomicU64,
+    /// Number of changes so far.
+    changes: AtomicU64,
     operator_password: OnceLock<String>,
     /// Users were lost: only the operator may log in.
     awaits_recovery: AtomicBool,
@@ -101,7 +101,7 @@ impl State {
 
 impl Rates for Access {
     fn version(&self) -> u64 {
-        self.quotas_version.load(Ordering::Acquire)
+        self.changes()
     }
 
     fn find(&self, actor: &Actor<'_>) -> [Option<Arc<Rate>>; 2] {
@@ -176,7 +176,7 @@ impl Access {
             clock,
             renew: OnceLock::new(),
             limit: OnceLock::new(),
-            quotas_version: AtomicU64::new(0),
+            changes: AtomicU64::new(0),
             operator_password: OnceLock::new(),
             awaits_recovery: AtomicBool::new(false),
         }
@@ -233,6 +233,11 @@ impl Access {
     pub fn policy(&self, (kind, vhost, name): (PolicyKind, &str, &str)) -> Option<Arc<SetPolicy>> {
         let key = (kind, vhost.to_owned(), name.to_owned());
         self.state.load().objects.policies.get(&key).cloned()
+    }
+
+    /// Number of changes of users, vhosts and permissions so far.
+    pub fn changes(&self) -> u64 {
+        self.changes.load(Ordering::Acquire)
     }
 
     /// The limits of a user.
@@ -375,7 +380,7 @@ impl Access {
         let after =
             Arc::new(State { guest, scram, file, objects, identities, index, quotas, is_guest_there });
         self.state.store(Arc::clone(&after));
-        self.quotas_version.fetch_add(1, Ordering::Release);
+        self.changes.fetch_add(1, Ordering::Release);
         if let Some(limit) = self.limit.get() {
             limit(self);
         }
@@ -398,7 +403,7 @@ impl Access {
     /// Replaces a hash made by another broker, or one without the SCRAM keys that are wanted, unless the hash was
     /// changed meanwhile.
     fn replace_hash(&self, user: &str, old: &PasswordHash, password: &[u8], makes_scram_keys: bool) {
-        let Some(hash) = hash(password, makes_scram_keys) else { return };
+        let Some(hash) = hash(password, makes_scram_keys).map(|hash| hash.rehashing(old)) else { return };
         let replaced = self.change(|draft| {
             let known = draft.objects.users.get(user).filter(|known| known.password.as_ref() == Some(old));
             let Some(mut changed) = known.map(|known| (**known).clone()) else { return Ok(()) };
@@ -512,7 +517,7 @@ impl Access {
             return Verdict::Refused;
         };
         let makes_scram_keys = state.scram.is_some();
-        if hash.is_foreign() || makes_scram_keys && hash.scram().is_none() {
+        if lacks_form(hash, makes_scram_keys) {
             self.replace_hash(user, hash, password, makes_scram_keys);
         }
         if let Some(verified) = &self.verified {

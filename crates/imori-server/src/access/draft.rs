@@ -15,6 +15,9 @@ use super::refusal::AccessError;
 use crate::credentials::{self, PasswordHash, ScramKeys, ScramSecret};
 use crate::limits::{OBJECT_NAME_BYTES_MAX, PASSWORD_BYTES_MAX, POLICIES_PER_VHOST_MAX, VHOSTS_MAX};
 
+/// Random bytes of a user's id.
+const USER_ID_BYTES: usize = 16;
+
 /// The objects after a change, and the rows to write.
 #[derive(Debug)]
 pub struct Draft {
@@ -50,17 +53,26 @@ impl Draft {
         }
     }
 
-    /// Hashes a password for a user.
+    /// Hashes a password for a user; a user that has this password already keeps its hash, so that nothing changes.
     ///
     /// # Errors
     /// The password is too long, or the system has no random bytes.
-    pub fn hash(&self, password: &str) -> Result<PasswordHash, AccessError> {
+    pub fn hash(&self, user: &str, password: &str) -> Result<PasswordHash, AccessError> {
         if password.len() > PASSWORD_BYTES_MAX {
             return Err(AccessError::Bad(format!(
                 "the password has more than {PASSWORD_BYTES_MAX} bytes; use a shorter one"
             )));
         }
+        let known = self.objects.users.get(user).and_then(|user| user.password.as_ref());
+        let same = known.filter(|known| credentials::verify_promptly(known, password.as_bytes()));
+        if let Some(same) = same.filter(|same| !lacks_form(same, self.makes_scram_keys)) {
+            return Ok(same.clone());
+        }
         let hash = hash(password.as_bytes(), self.makes_scram_keys);
+        let hash = hash.map(|hash| match same {
+            Some(same) => hash.rehashing(same),
+            None => hash,
+        });
         hash.ok_or(AccessError::NoRandomness)
     }
 
@@ -75,12 +87,13 @@ impl Draft {
         self.author = Author::File(file);
     }
 
-    /// Sets a user; returns whether the user is new. A user that an earlier version stored under a reserved name can
-    /// still be changed, so that its secrets can be revoked.
+    /// Sets a user; returns whether the user is new. A user keeps the id that it has, and a new one gets another than any
+    /// user before it. A hash from which the stored one was made leaves the stored one. A user that an earlier version
+    /// stored under a reserved name can still be changed, so that its secrets can be revoked.
     ///
     /// # Errors
-    /// The name is invalid or reserved.
-    pub fn put_user(&mut self, name: &str, user: User) -> Result<bool, AccessError> {
+    /// The name is invalid or reserved, or the system has no random bytes.
+    pub fn put_user(&mut self, name: &str, mut user: User) -> Result<bool, AccessError> {
         check_name("user", name)?;
         if is_reserved(name) && !self.objects.users.contains_key(name) {
             return Err(AccessError::Bad(format!(
@@ -89,9 +102,30 @@ impl Draft {
                 name.escape_debug()
             )));
         }
+        match self.objects.users.get(name) {
+            Some(known) => {
+                user.id.clone_from(&known.id);
+                user.password = user.password.map(|hash| hash.or_rehashed(known.password.as_ref()));
+            }
+            None => user.id = new_user_id().ok_or(AccessError::NoRandomness)?,
+        }
         self.put(&[name], &user);
         self.touched.insert(name.to_owned());
         Ok(self.objects.users.insert(name.to_owned(), Arc::new(user)).is_none())
+    }
+
+    /// Ends what was made for a user: its tokens, sessions, and tokens and API keys of the automation. The password and the
+    /// rights stay.
+    ///
+    /// # Errors
+    /// There is no such user, or the system has no random bytes.
+    pub fn revoke_tokens(&mut self, name: &str) -> Result<(), AccessError> {
+        let id = new_user_id().ok_or(AccessError::NoRandomness)?;
+        let user = User { tokens: Vec::new(), id, ..self.user(name)? };
+        self.put(&[name], &user);
+        self.touched.insert(name.to_owned());
+        self.objects.users.insert(name.to_owned(), Arc::new(user));
+        Ok(())
     }
 
     /// Returns an existing user.
@@ -333,6 +367,18 @@ pub(super) fn hash(password: &[u8], makes_scram_keys: bool) -> Option<PasswordHa
     }
 }
 
+/// Whether a hash has not the form of one that is made now.
+pub(super) fn lacks_form(hash: &PasswordHash, makes_scram_keys: bool) -> bool {
+    hash.is_foreign() || makes_scram_keys && hash.scram().is_none()
+}
+
+/// An id that no other user has; `None` if the system has no random bytes.
+fn new_user_id() -> Option<String> {
+    let mut random = [0; USER_ID_BYTES];
+    getrandom::fill(&mut random).ok()?;
+    Some(random.iter().fold(String::new(), |text, byte| text + &format!("{byte:02x}")))
+}
+
 /// Refuses names that are empty, too long, or have control characters: a zero byte ends each part of a row's key.
 fn check_name(kind: &str, name: &str) -> Result<(), AccessError> {
     if name.is_empty() || name.len() > OBJECT_NAME_BYTES_MAX || name.chars().any(char::is_control) {
@@ -367,7 +413,7 @@ mod tests {
     #[test]
     fn a_password_has_a_longest_length() {
         let draft = Draft::of(&Objects::default(), false);
-        assert!(draft.hash(&"x".repeat(PASSWORD_BYTES_MAX)).is_ok());
-        assert!(matches!(draft.hash(&"x".repeat(PASSWORD_BYTES_MAX + 1)), Err(AccessError::Bad(_))));
+        assert!(draft.hash("u", &"x".repeat(PASSWORD_BYTES_MAX)).is_ok());
+        assert!(matches!(draft.hash("u", &"x".repeat(PASSWORD_BYTES_MAX + 1)), Err(AccessError::Bad(_))));
     }
 }

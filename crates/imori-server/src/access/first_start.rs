@@ -9,7 +9,7 @@ use std::path::Path;
 use super::access::{Access, FIRST_USER};
 use super::objects::{Permission, User};
 use super::refusal::AccessError;
-use crate::credentials::{PasswordHash, random_password, verify_for_start};
+use crate::credentials::random_password;
 
 /// A generated password for `admin`, to be shown once.
 pub struct FirstPassword(String);
@@ -50,13 +50,10 @@ pub(crate) fn make_admin(
     let changed = access.change(|draft| {
         let known = draft.objects.users.get(FIRST_USER).map(|user| (**user).clone());
         let is_known = known.is_some();
-        let hash = known.as_ref().and_then(|user| user.password.as_ref());
-        let is_whole = |hash: &&PasswordHash| hash.scram().is_some() || !draft.makes_scram_keys;
-        let is_right = |hash: &PasswordHash| verify_for_start(hash, password.as_bytes());
-        if hash.filter(is_whole).is_some_and(is_right) {
+        let hash = draft.hash(FIRST_USER, &password)?;
+        if known.as_ref().and_then(|user| user.password.as_ref()) == Some(&hash) {
             return Ok(());
         }
-        let hash = draft.hash(&password)?;
         let user =
             known.unwrap_or_else(|| User { tags: vec![String::from("administrator")], ..User::default() });
         draft.put_user(FIRST_USER, User { password: Some(hash), ..user })?;

@@ -20,6 +20,10 @@ use crate::credentials::{PasswordHash, ScramSecret};
 /// A user.
 #[derive(Debug, Default, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct User {
+    /// Tells this user from every other that has had or will have the same name; what was made for a user belongs to this
+    /// id. Empty for a user that a version without ids stored.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub id: String,
     /// Absent for a user that logs in by other credentials.
     #[serde(flatten)]
     pub password: Option<PasswordHash>,

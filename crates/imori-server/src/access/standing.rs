@@ -6,7 +6,7 @@ use imori_core::authorize::Identity;
 use imori_core::time::Time;
 
 use super::access::Access;
-use crate::credentials::{PasswordHash, digest};
+use crate::credentials::digest;
 
 /// A login with a password that holds until the password changes, the user is deleted, or its token ends.
 pub struct Standing {
@@ -20,10 +20,16 @@ enum Basis {
     Operator,
     /// An access token, whose bearer keeps these rights until their end.
     AccessToken(Identity),
-    /// The user has a token with this digest.
+    /// The user has this id, and this has not changed.
+    Stored { id: String, proof: Proof },
+}
+
+/// What a stored user has logged in with.
+enum Proof {
+    /// A token with this digest.
     Token(String),
-    /// The user's password has this hash.
-    Password(PasswordHash),
+    /// A password with this mark.
+    Password(String),
 }
 
 impl Standing {
@@ -38,25 +44,29 @@ impl Standing {
         } else {
             let stored = access.user(&user)?;
             access.identity_of(&user).filter(|identity| identity == granted)?;
-            match digest(password.as_bytes()).filter(|digest| stored.tokens.contains(digest)) {
-                Some(digest) => Basis::Token(digest),
-                None => Basis::Password(stored.password.clone()?),
-            }
+            let proof = match digest(password.as_bytes()).filter(|digest| stored.tokens.contains(digest)) {
+                Some(digest) => Proof::Token(digest),
+                None => Proof::Password(stored.password.as_ref()?.mark()),
+            };
+            Basis::Stored { id: stored.id.clone(), proof }
         };
         Some(Standing { user, basis })
     }
 
     /// The user with its present rights; `None` if the login does not hold any more.
     pub fn identity(&self, access: &Access, now: Time) -> Option<Identity> {
-        let stored = || access.user(&self.user);
-        let holds = match &self.basis {
+        let (id, proof) = match &self.basis {
             Basis::Operator => return Some(Identity::operator()),
             Basis::AccessToken(identity) => {
                 let is_valid = identity.rights.valid_until().is_some_and(|end| now < end);
                 return is_valid.then(|| identity.clone());
             }
-            Basis::Token(digest) => stored().is_some_and(|user| user.tokens.contains(digest)),
-            Basis::Password(hash) => stored().is_some_and(|user| user.password.as_ref() == Some(hash)),
+            Basis::Stored { id, proof } => (id, proof),
+        };
+        let stored = access.user(&self.user).filter(|stored| stored.id == *id)?;
+        let holds = match proof {
+            Proof::Token(digest) => stored.tokens.contains(digest),
+            Proof::Password(mark) => stored.password.as_ref().is_some_and(|hash| hash.mark() == *mark),
         };
         if holds { access.identity_of(&self.user) } else { None }
     }

@@ -14,6 +14,7 @@ use tokio::sync::watch;
 
 use super::operator_request::{OperatorRequest, ReloadAnswer, Reloaded};
 use crate::access::Access;
+use crate::bodies::Bodies;
 use crate::cell_state::internal_counts::Owner;
 use crate::internal::{InternalClient, InternalClients, InternalError};
 use crate::services::GatewayFigures;
@@ -91,6 +92,11 @@ impl Broker {
     /// Users, vhosts, permissions, limits and policies.
     pub fn access(&self) -> &Access {
         &self.shared.access
+    }
+
+    /// The account of the bodies of HTTP requests.
+    pub fn bodies(&self) -> &Arc<Bodies> {
+        &self.shared.bodies
     }
 
     /// The routing table.

@@ -33,6 +33,8 @@ pub struct MemoryFigures {
     pub mark_bytes: usize,
     /// Bytes of large messages that are not whole yet.
     pub unfinished_bytes: usize,
+    /// Bytes of HTTP requests whose bodies are being read or answered.
+    pub bodies_bytes: usize,
     /// Connections that are not read until there is memory for their large message.
     pub waiting_connections: usize,
     /// Queues that throttle their publishers.
@@ -83,10 +85,13 @@ impl Broker {
     /// The memory of messages.
     pub fn memory_figures(&self) -> MemoryFigures {
         let memory = &self.shared().memory;
+        let bodies_bytes = self.shared().bodies.bytes();
         MemoryFigures {
-            waiting_bytes: memory.gauge().bytes(),
+            // Bodies are charged to the same gauge.
+            waiting_bytes: memory.gauge().bytes().saturating_sub(bodies_bytes),
             mark_bytes: memory.mark_bytes(),
             unfinished_bytes: memory.long_frames().bytes(),
+            bodies_bytes,
             waiting_connections: memory.long_frames().waiting(),
             throttling_queues: memory.gauge().throttling(),
             is_alarmed: memory.is_alarmed(),

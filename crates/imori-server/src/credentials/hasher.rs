@@ -64,8 +64,8 @@ pub fn verify(hash: &PasswordHash, password: &[u8]) -> bool {
     answer.unwrap_or(false)
 }
 
-/// Checks a password at normal priority, for the broker's start, which must not be starved.
-pub(crate) fn verify_for_start(hash: &PasswordHash, password: &[u8]) -> bool {
+/// Checks a password at normal priority, for a change of it or the broker's start, which must not be starved.
+pub(crate) fn verify_promptly(hash: &PasswordHash, password: &[u8]) -> bool {
     let (hash, password) = (hash.clone(), Box::<[u8]>::from(password));
     let verify = move |memory: &mut HashMemory| hash.verify(&password, memory);
     HASHERS.with_borrow_mut(|hashers| hashers.ask(Priority::Normal, verify)).unwrap_or(false)

@@ -7,7 +7,7 @@ mod password;
 mod scram;
 
 pub use hasher::verify;
-pub(crate) use hasher::{hash, verify_for_start};
+pub(crate) use hasher::{hash, verify_promptly};
 pub(crate) use nkey::is_signed;
 pub use nkey::is_user_key;
 pub(crate) use password::random_password;

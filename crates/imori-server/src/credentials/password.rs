@@ -52,6 +52,9 @@ pub struct PasswordHash {
     algorithm: Algorithm,
     #[serde(rename = "scram_sha256", default, skip_serializing_if = "Option::is_none")]
     scram: Option<ScramKeys>,
+    /// The mark of the first hash of this password, if this is not the first.
+    #[serde(rename = "password_mark", default, skip_serializing_if = "Option::is_none")]
+    first: Option<String>,
 }
 
 impl fmt::Debug for PasswordHash {
@@ -62,9 +65,32 @@ impl fmt::Debug for PasswordHash {
 }
 
 impl PasswordHash {
-    /// A text that tells this hash from any other, and says nothing about the password.
+    /// A text that tells this password from the others of its user, and says nothing about it. Hashing the password
+    /// again does not change it.
     pub fn mark(&self) -> String {
-        Sha256::digest(&self.text).iter().fold(String::new(), |text, byte| text + &format!("{byte:02x}"))
+        let own = || {
+            let digest = Sha256::digest(&self.text);
+            digest.iter().fold(String::new(), |text, byte| text + &format!("{byte:02x}"))
+        };
+        self.first.clone().unwrap_or_else(own)
+    }
+
+    /// This hash, of the same password as an older one.
+    #[must_use]
+    pub(crate) fn rehashing(self, older: &PasswordHash) -> PasswordHash {
+        PasswordHash { first: Some(older.mark()), ..self }
+    }
+
+    /// The stored hash, if that was made from this one, with SCRAM keys if either has them; else this one.
+    #[must_use]
+    pub(crate) fn or_rehashed(self, stored: Option<&PasswordHash>) -> PasswordHash {
+        match stored {
+            Some(stored) if stored.first.is_some() && stored.mark() == self.mark() => {
+                let scram = stored.scram.clone().or(self.scram);
+                stored.clone().with_scram(scram)
+            }
+            _ => self,
+        }
     }
 
     /// Hashes a password by argon2id with a new salt, in about 20 ms. `None` if the system has no random bytes.
@@ -81,7 +107,12 @@ impl PasswordHash {
             salt: Some(phc::Salt::new(&salt).ok()?),
             hash: Some(phc::Output::new(&digest).ok()?),
         };
-        Some(PasswordHash { text: hash.to_string(), algorithm: Algorithm::Argon2id, scram: None })
+        Some(PasswordHash {
+            text: hash.to_string(),
+            algorithm: Algorithm::Argon2id,
+            scram: None,
+            first: None,
+        })
     }
 
     /// Accepts a hash made elsewhere; `None` if it is not valid for the algorithm.
@@ -98,7 +129,7 @@ impl PasswordHash {
             Algorithm::RabbitMqSha256 => digest_bytes(Sha256::output_size()),
             Algorithm::RabbitMqSha512 => digest_bytes(Sha512::output_size()),
         };
-        is_one.then(|| PasswordHash { text: text.to_owned(), algorithm, scram: None })
+        is_one.then(|| PasswordHash { text: text.to_owned(), algorithm, scram: None, first: None })
     }
 
     /// Replaces the SCRAM keys.

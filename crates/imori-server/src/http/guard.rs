@@ -51,6 +51,12 @@ impl Guarded {
     pub fn new(broker: &Broker, body_bytes_max: u64) -> Arc<Guarded> {
         Arc::new(Guarded { broker: broker.clone(), body_bytes_max })
     }
+
+    /// The same rules with another limit.
+    #[must_use]
+    pub fn with_body(&self, body_bytes_max: u64) -> Arc<Guarded> {
+        Guarded::new(&self.broker, body_bytes_max)
+    }
 }
 
 /// Passes a request on or refuses it.

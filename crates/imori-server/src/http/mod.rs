@@ -6,9 +6,12 @@ mod serve;
 mod places;
 mod guard;
 mod endpoint;
+mod receiving;
 
+pub use crate::bodies::{Bodies, Charge};
 pub use endpoint::{Answering, Endpoint, router};
 pub use guard::{Guarded, guard, is_own_host};
 pub use login::{HttpLogin, RequestOrigin};
 pub use places::{KeepOpen, KeptOpen};
+pub use receiving::{BodyFault, Keeping, ReceivedBody, Receiving};
 pub(crate) use serve::{HttpService, accept, start};

@@ -8,6 +8,9 @@ use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 
 use axum::Router;
+use axum::http::HeaderValue;
+use axum::http::header::RETRY_AFTER;
+use axum::response::{IntoResponse as _, Response};
 use hyper::Request;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
@@ -23,8 +26,10 @@ use tokio_rustls::TlsAcceptor as TlsStreamAcceptor;
 use tracing::{debug, error, warn};
 
 use super::places::{ConnectionSlot, Places};
+use super::receiving::{BodyFault, ReceivedBody, Receiving};
+use crate::bodies::Bodies;
 use crate::limits::{
-    ACCEPT_PAUSE, FINISHING_TIME_MAX, HTTP_HANDSHAKE_MAX, HTTP_HEAD_BYTES_MAX, HTTP_HEAD_MAX,
+    ACCEPT_PAUSE, BODY_RETRY, FINISHING_TIME_MAX, HTTP_HANDSHAKE_MAX, HTTP_HEAD_BYTES_MAX, HTTP_HEAD_MAX,
     HTTP_HEADERS_MAX, HTTP_WAITING_THREADS_MAX, LINGER_MAX,
 };
 use crate::peers::proxy::{Proxied, header_bytes, read_header};
@@ -170,9 +175,10 @@ async fn begin(
             };
         }
     };
+    let bodies = Arc::clone(&shared.bodies);
     let secrecy = |is_encrypted| Secrecy { is_encrypted, accepts_plaintext: listener.accepts_plaintext };
     let Some(tls) = settings.tls.as_ref().filter(|_| listener.name.is_tls) else {
-        return serve(stream, source, secrecy(is_proxied_tls), router, place).await;
+        return serve(stream, (source, bodies), secrecy(is_proxied_tls), router, place).await;
     };
     let handshake = timeout(HTTP_HANDSHAKE_MAX, TlsStreamAcceptor::from(tls.config()).accept(stream));
     let outcome = tokio::select! {
@@ -180,7 +186,7 @@ async fn begin(
         () = place.evicted() => return debug!("an HTTP connection gave way to another"),
     };
     match outcome {
-        Ok(Ok(stream)) => serve(stream, source, secrecy(true), router, place).await,
+        Ok(Ok(stream)) => serve(stream, (source, bodies), secrecy(true), router, place).await,
         Ok(Err(error)) => {
             warn!(source = %source.0, listener = %listener.name, %error, "TLS handshake failed");
         }
@@ -231,10 +237,19 @@ async fn read_proxied(stream: &mut TcpStream) -> Option<Proxied> {
     }
 }
 
+/// The response to a request whose body was not read to its end.
+fn refusal(fault: BodyFault) -> Response {
+    let mut response = (fault.status(), [("connection", "close")], format!("{fault}\n")).into_response();
+    if fault == BodyFault::NoRoom {
+        response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(BODY_RETRY.as_secs()));
+    }
+    response
+}
+
 /// Serves one connection, at most for its lifetime.
 async fn serve(
     stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
-    source: Source,
+    (source, bodies): (Source, Arc<Bodies>),
     secrecy: Secrecy,
     router: Router,
     place: Arc<ConnectionSlot>,
@@ -245,9 +260,14 @@ async fn serve(
         request.extensions_mut().insert(source);
         request.extensions_mut().insert(secrecy);
         request.extensions_mut().insert(asked.keep_open());
+        let receiving = Receiving::new(&bodies, source.0.ip());
+        request.extensions_mut().insert(receiving.clone());
         let open = asked.request();
-        let response = service.call(request);
-        async move { response.await.map(|response| open.until_written(response)) }
+        let response = service.call(request.map(|body| ReceivedBody::new(body, receiving.clone())));
+        async move {
+            let response = response.await.map(|response| open.until_written(response));
+            response.map(|response| receiving.fault().map_or(response, refusal))
+        }
     });
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())

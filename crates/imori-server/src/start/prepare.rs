@@ -21,10 +21,13 @@ use tokio::sync::watch;
 use tracing::{info, warn};
 
 use crate::access::{Access, Objects};
+use crate::bodies::Bodies;
 use crate::clock::Clock;
 use crate::config::{Config, DamagePolicy, HostAndPort, ProtocolName, Service};
 use crate::jwt::Issuer;
-use crate::limits::{INBOXES_MAX, QUEUES_MAX, UNSENT_SHARE_OF_MARK, WEBSOCKET_SLACK_BYTES};
+use crate::limits::{
+    BODIES_SHARE_OF_MARK, INBOXES_MAX, QUEUES_MAX, UNSENT_SHARE_OF_MARK, WEBSOCKET_SLACK_BYTES,
+};
 use crate::login::{Authenticator, LoginCounts, Verifiers};
 use crate::peers::admission::{Admission, AdmissionLimits, descriptors_max};
 use crate::peers::log_limit::PeerLogLimit;
@@ -139,6 +142,7 @@ pub(crate) fn prepare(config: &Config, cells: usize, begun: Begun) -> Result<Pre
         ),
         logins: LoginCounts::default(),
         access,
+        bodies: Arc::new(Bodies::new(memory.gauge(), mark_bytes / BODIES_SHARE_OF_MARK)),
         memory,
         alarm: watch::Sender::new(false),
         phase: watch::Sender::new(Phase::Serving),

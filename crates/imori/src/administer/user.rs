@@ -60,7 +60,7 @@ enum UserCommand {
     Token {
         #[command(flatten)]
         user: Named,
-        /// Revoke all tokens of the user instead.
+        /// Revoke all tokens of the user instead, its sessions, and its tokens and API keys of the automation.
         #[arg(long)]
         revoke: bool,
     },
