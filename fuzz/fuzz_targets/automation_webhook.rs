@@ -41,7 +41,11 @@ pub(crate) fn test_one_input(data: &[u8]) {
     let headers: Headers = lines.collect();
     let now = Timestamp::from_seconds(1_500_000_000);
     for webhook in WEBHOOKS.iter() {
-        let accepted = webhook.accept(&headers, body, now);
+        let accepted = webhook.begin(&headers, now).and_then(|mut proof| {
+            proof.update(body);
+            let verified = proof.finish().map_err(WebhookError::Unauthorized)?;
+            webhook.accept(&headers, body, verified)
+        });
         match &accepted {
             Ok(Accepted::Event(event)) => {
                 let headers = event.payload.get("headers_lower").expect("a payload has headers");

@@ -21,7 +21,8 @@ from harness.deadline import DEADLINE_S, wait_for
 
 PAGE = Path(__file__).resolve().parents[2] / "docs/reference/rights.md"
 ROW = re.compile(
-    r"^\| (GET|PUT|POST|DELETE) \| `(/\S*)` \| ([^|]+) \| ([^|]+) \| ([^|]*) \|$", re.MULTILINE
+    r"^\| (GET|PUT|POST|DELETE) \| `(/\S*)` \| ([^|]+) \| ([^|]+) \| ([^|]*) \| \d+ MiB \| \w+ \|$",
+    re.MULTILINE,
 )
 
 TAGS = ["", "management", "policymaker", "monitoring", "administrator"]
@@ -221,31 +222,117 @@ def test_a_password_counts_alone_for_a_token(room: Room) -> None:
     assert automation.ask("POST", "/tokens", {}, room.callers["administrator"]).status == 201
 
 
+def put_user(automation: Automation, name: str, password: str, tags: str) -> None:
+    """Makes or changes a user."""
+    body = {"password": password, "tags": tags}
+    made = ask(automation.imori, f"/api/users/{name}", method="PUT", body=body)
+    assert made.status in {201, 204}, made
+
+
+@dataclass
+class Made:
+    """A token and an API key that a user has made."""
+
+    automation: Automation
+    headers: list[dict[str, str]]
+
+    @staticmethod
+    def by(automation: Automation, login: dict[str, str]) -> Made:
+        token = automation.ask("POST", "/tokens", {}, login).body["token"]
+        key = automation.ask("POST", "/v1/apikeys", {}, login).body["key"]
+        return Made(automation, [{"X-Auth-Token": token}, {"St2-Api-Key": key}])
+
+    def statuses(self) -> list[int]:
+        return [status(self.automation, "GET", "/v1/packs", headers) for headers in self.headers]
+
+
 def test_a_key_is_no_longer_than_its_user(room: Room) -> None:
-    """ROOM-03: a lost tag counts at the next use; a changed password ends tokens, deletion all."""
-    automation = room.automation
+    """ROOM-03: a lost tag counts at the next use, and equal values change nothing.
 
-    def put(tags: str) -> None:
-        body = {"password": "temp", "tags": tags}
-        made = ask(automation.imori, "/api/users/temp", method="PUT", body=body)
-        assert made.status in {201, 204}, made
-
-    def statuses() -> tuple[int, int]:
-        both = ({"X-Auth-Token": token}, {"St2-Api-Key": key})
-        token_status, key_status = (status(automation, "GET", "/v1/packs", one) for one in both)
-        return token_status, key_status
-
-    put("administrator")
-    login = basic("temp", "temp")
-    token = automation.ask("POST", "/tokens", {}, login).body["token"]
-    key = automation.ask("POST", "/v1/apikeys", {}, login).body["key"]
-    assert statuses() == (200, 200)
-    put("")
-    assert statuses() == (401, 403)
-    put("administrator")
-    assert statuses() == (401, 200)
+    A changed password ends tokens, the end of the user all, whoever has the name after it.
+    """
+    automation, login = room.automation, basic("temp", "temp")
+    put_user(automation, "temp", "temp", "administrator")
+    made = Made.by(automation, login)
+    assert made.statuses() == [200, 200]
+    put_user(automation, "temp", "temp", "")
+    assert made.statuses() == [403, 403]
+    put_user(automation, "temp", "temp", "administrator")
+    assert made.statuses() == [200, 200]
+    put_user(automation, "temp", "other", "administrator")
+    assert made.statuses() == [401, 200]
+    put_user(automation, "temp", "temp", "administrator")
+    made = Made.by(automation, login)
     assert ask(automation.imori, "/api/users/temp", method="DELETE").status == 204
-    assert statuses() == (401, 401)
+    assert made.statuses() == [401, 401]
+    put_user(automation, "temp", "temp", "administrator")
+    assert made.statuses() == [401, 401]
+    made = Made.by(automation, login)
+    assert made.statuses() == [200, 200]
+    assert ask(automation.imori, "/api/users/temp/tokens", method="DELETE").status == 204
+    assert made.statuses() == [401, 401]
+    assert status(automation, "GET", "/v1/packs", login) == 200
+
+
+@pytest.mark.parametrize("kind", ["password", "token", "key"])
+def test_a_stream_ends_with_the_right_to_it(room: Room, kind: str) -> None:
+    """ROOM-03: also a quiet one, and one that the user has still open."""
+    automation, login = room.automation, basic("reader", "reader")
+    put_user(automation, "reader", "reader", "administrator")
+    token, key = Made.by(automation, login).headers
+    headers = {"password": login, "token": token, "key": key}[kind]
+    connection = http.client.HTTPConnection(
+        *automation.imori.named["automation"], timeout=DEADLINE_S
+    )
+    connection.request("GET", "/v1/stream", headers=headers)
+    stream = connection.getresponse()
+    assert stream.status == 200
+    # A change of another user changes nothing.
+    put_user(automation, "neighbour", "neighbour", "")
+    run = {"action": "core.noop"}
+    assert automation.ask("POST", "/v1/executions", run, login).status == 201
+    assert stream.readline().startswith(b"event: st2.")
+    assert ask(automation.imori, "/api/users/reader", method="DELETE").status == 204
+    stream.read()
+    connection.close()
+
+
+def test_the_secret_of_a_webhook_is_for_those_who_may_write_its_rule(tmp_path: Path) -> None:
+    """ROOM-03, ROOM-09: an observer sees a mask, and no rule has a reserved address."""
+    rbac = tmp_path / "data" / "automation" / "rbac"
+    (rbac / "assignments").mkdir(parents=True)
+    for user, role in [("operator", "admin"), ("chief", "admin"), ("watcher", "observer")]:
+        (rbac / "assignments" / f"{user}.yaml").write_text(f"username: {user}\nroles: [{role}]\n")
+    with running_automation(tmp_path, is_open=False, admin=True) as automation:
+        for user in ("chief", "watcher"):
+            put_user(automation, user, user, "")
+        chief, watcher = basic("chief", "chief"), basic("watcher", "watcher")
+        secret = "s3cret-of-a-sender"
+        for name, parameters in {
+            "beside": {"scheme": "github", "secret": secret},
+            "below": {"x-imori": {"scheme": "github", "secrets": [secret]}},
+        }.items():
+            rule = {
+                "name": name,
+                "pack": "default",
+                "trigger": {"type": "core.st2.webhook", "parameters": {"url": name, **parameters}},
+                "action": {"ref": "core.noop"},
+            }
+            made = automation.ask("POST", "/v1/rules", rule, chief)
+            assert made.status == 201, made
+        for path in ["/v1/rules", "/v1/rules/views", "/v1/triggers", "/v1/webhooks"] + [
+            f"/v1/rules/default.{name}" for name in ("beside", "below")
+        ]:
+            shown = automation.ask("GET", path, None, watcher)
+            assert shown.status == 200, (path, shown)
+            assert secret not in str(shown.body), path
+            is_rule = path.startswith("/v1/rules")
+            assert (secret in str(automation.ask("GET", path, None, chief).body)) == is_rule, path
+        rule["name"], rule["trigger"]["parameters"]["url"] = "reserved", "/st2/"
+        refused = automation.ask("POST", "/v1/rules", rule, chief)
+        assert refused.status == 400, refused
+        assert "`st2` is no address of a webhook" in refused.body["faultstring"]
+        assert automation.imori.stop() == 0
 
 
 def test_a_run_makes_no_token_and_no_key(room: Room) -> None:

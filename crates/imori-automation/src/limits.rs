@@ -89,7 +89,7 @@ pub const CRON_STEPS_MAX: usize = 500_000;
 pub const MISSED_FIRINGS_MAX: usize = 1_000;
 
 /// Bytes of the body of a webhook. As a value it takes up to ten times as much memory. More: the request is refused.
-pub const WEBHOOK_BODY_BYTES_MAX: usize = 2 << 20;
+pub const WEBHOOK_BODY_BYTES_MAX: usize = 25 << 20;
 
 /// Fields of a form in the body of a webhook. More: the request is refused.
 pub const FORM_FIELDS_MAX: usize = 1_000;

@@ -10,8 +10,10 @@ use arc_swap::ArcSwap;
 use imori_automation::concurrency::ConcurrencyLimits;
 use imori_automation::times::Timestamp;
 use imori_automation::value::{Map, Value};
+use imori_core::memory::Gauge;
 use imori_server::Phase;
 use imori_server::broker::Broker;
+use imori_server::http::Bodies;
 use tokio::runtime::Handle;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::{broadcast, oneshot, watch};
@@ -21,7 +23,7 @@ use crate::access::{Roles, requester};
 use crate::cipher::Cipher;
 use crate::environments::environment::Environments;
 use crate::executions::{Execution, RunQueue, Status, Workflows};
-use crate::limits::{EXECUTIONS_LOADED, OBJECTS_LOADED, UPDATES_MAX};
+use crate::limits::{EXECUTIONS_LOADED, OBJECTS_LOADED, SPOOL_BYTES_MAX, UPDATES_MAX};
 use crate::packs::watch::PackWatch;
 use crate::postgres::ServerAddress;
 use crate::python::{Evaluators, PythonHosts, PythonOptions};
@@ -98,6 +100,9 @@ pub(crate) struct Engine {
     registering: tokio::sync::Mutex<()>,
     pack_watch: Mutex<PackWatch>,
     roles: ArcSwap<Roles>,
+    admissions_changed: AtomicU64,
+    /// What the bodies of webhooks have on disk.
+    pub(crate) spool: Arc<Bodies>,
     rule_memory: Mutex<RuleMemory>,
     concurrency: Mutex<ConcurrencyLimits<Execution>>,
     counter: AtomicU64,
@@ -184,6 +189,8 @@ impl Engine {
             registering: tokio::sync::Mutex::default(),
             pack_watch: Mutex::new(PackWatch::new(options.pack_folders(), options.configs_folder())),
             roles: ArcSwap::default(),
+            admissions_changed: AtomicU64::default(),
+            spool: Arc::new(Bodies::new(&Gauge::default(), SPOOL_BYTES_MAX)),
             rule_memory: Mutex::default(),
             concurrency: Mutex::default(),
             counter: AtomicU64::default(),
@@ -293,6 +300,16 @@ impl Engine {
         self.roles.load_full()
     }
 
+    /// A number that changes with every change of users, roles, tokens or API keys that may end an admission.
+    pub(crate) fn admissions_changed(&self) -> u64 {
+        self.broker.access().changes().wrapping_add(self.admissions_changed.load(Ordering::Acquire))
+    }
+
+    /// Takes note that an admission may have ended.
+    pub(crate) fn change_admissions(&self) {
+        self.admissions_changed.fetch_add(1, Ordering::Release);
+    }
+
     /// Reads the roles at the start. What is wrong is left out and returned.
     pub(crate) fn load_roles(&self) -> Vec<String> {
         let (roles, problems) = Roles::read(&self.options.folder.join("rbac"));
@@ -305,8 +322,14 @@ impl Engine {
         let (roles, problems) = Roles::read(&self.options.folder.join("rbac"));
         if problems.is_empty() {
             self.roles.store(Arc::new(roles));
+            self.change_admissions();
         }
         problems.iter().map(ToString::to_string).collect()
+    }
+
+    /// The folder of files of bodies that have not come whole; none of them has a name.
+    pub(crate) fn spool_folder(&self) -> PathBuf {
+        self.options.folder.join("spool")
     }
 
     /// The folder of a running execution's files.

@@ -336,3 +336,18 @@ pub const SERVER_STATEMENTS_MAX: usize = 512;
 
 /// Bytes that are counted for a document on a server beside its body: its columns and the entries of indexes.
 pub const SERVER_DOCUMENT_BYTES: i64 = 1_024;
+
+/// The longest time for which a stream without events goes on after its user lost the right to it.
+pub const TENURE_CHECK: Duration = Duration::from_secs(5);
+
+/// Bytes from which on the body of a webhook goes to a file as it comes, as does one of unknown length.
+pub const SPOOLED_FROM_BYTES: usize = 1 << 20;
+
+/// Bytes that are written to such a file at once.
+pub const SPOOL_WRITE_BYTES: usize = 256 * 1024;
+
+/// Bytes on disk of all such files. More: a request waits, and then gets 503.
+pub const SPOOL_BYTES_MAX: usize = 1 << 30;
+
+/// Bytes that are charged for each byte of such a body while it is parsed: its values take up to so much.
+pub const VALUE_BYTES_PER_BODY_BYTE: usize = 8;

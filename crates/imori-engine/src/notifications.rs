@@ -13,6 +13,7 @@ use tracing::{error, warn};
 use crate::engine::{Engine, OwnEvent};
 use crate::executions::Execution;
 use crate::limits::OBJECTS_LOADED;
+use crate::parameters::masked_parameters;
 use crate::store::{NOTIFICATIONS, Query, StoreError, Transaction};
 
 /// The trigger type of notifications.
@@ -103,7 +104,7 @@ impl Engine {
         let user = execution.get("context").and_then(|context| context.get("user")?.as_str());
         let names = self
             .template_context(user.unwrap_or(self.system_user()))
-            .with("action_parameters", &of("parameters"))
+            .with("action_parameters", &masked_parameters(&self.registry(), execution).into())
             .with("action_context", &of("context"))
             .with("action_results", &of("result"));
         let rendered = |value: &Value| {

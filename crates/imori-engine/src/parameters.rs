@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use imori_automation::orquesta::Actions;
 use imori_automation::parameters::{
-    Defaults, ParameterContext, action_schema, immutable_parameters, merged_parameters,
-    render_final_parameters, render_live_parameters,
+    Defaults, MASK, ParameterContext, action_schema, immutable_parameters, mask_parameters,
+    merged_parameters, render_final_parameters, render_live_parameters,
 };
 use imori_automation::templates::{Context, Lookup};
 use imori_automation::value::{Map, Value};
@@ -139,6 +139,20 @@ impl Engine {
             additional: Map::new(),
             literals: Map::new(),
         }
+    }
+}
+
+/// The parameters of an execution's document without the secrets of its action and runner; masks all if the action is
+/// gone, because nothing says which were secret.
+pub(crate) fn masked_parameters(registry: &Registry, execution: &Map) -> Map {
+    let Some(parameters) = execution.get("parameters").and_then(Value::as_map) else { return Map::new() };
+    let reference = execution.get("action").and_then(Value::as_str).unwrap_or_default();
+    match registry.actions.get(reference) {
+        Some(action) => {
+            let (runner, own) = schemas(registry, action);
+            mask_parameters(parameters, &merged_parameters(&runner, &own))
+        }
+        None => parameters.iter().map(|(name, _)| (name, MASK)).collect(),
     }
 }
 

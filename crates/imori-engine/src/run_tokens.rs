@@ -62,7 +62,13 @@ impl Engine {
             _ => None,
         };
         // Where roles decide, nothing that runs is more than its user.
-        Some(Holder { user: user?, is_operator: !self.roles().is_enforced(), is_run: true })
+        Some(Holder {
+            user: user?,
+            user_id: None,
+            is_operator: !self.roles().is_enforced(),
+            is_run: true,
+            bearer_until: None,
+        })
     }
 
     fn action_token(&self, id: &str) -> Result<String, String> {

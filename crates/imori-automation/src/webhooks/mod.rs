@@ -15,6 +15,6 @@ pub use challenge::{Answer, Challenge};
 pub use headers::Headers;
 pub use scheme::{Encoding, HmacScheme, Refusal, Scheme, Signed};
 pub use secret::{Algorithm, Secret};
-pub use settings::{DeliveryKey, SettingsError, WebhookSettings};
-pub use signature::{Verified, verify};
+pub use settings::{DeliveryKey, SECRET_SETTINGS, SettingsError, WebhookSettings};
+pub use signature::{Proof, Verified};
 pub use webhook::{Accepted, WebhookError, WebhookEvent};

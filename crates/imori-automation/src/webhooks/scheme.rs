@@ -96,10 +96,13 @@ pub enum Refusal {
 }
 
 /// The signed parts of a request, as its headers name them.
-pub(super) struct Claim<'a> {
+pub(super) struct Claim {
     pub(super) algorithm: Algorithm,
     pub(super) signatures: Vec<Vec<u8>>,
-    pub(super) parts: Vec<&'a [u8]>,
+    /// The signed bytes before the body.
+    pub(super) before: Vec<u8>,
+    /// The signed bytes after it.
+    pub(super) after: Vec<u8>,
     /// What tells this delivery apart from others of the sender.
     pub(super) key: Option<String>,
 }
@@ -119,25 +122,20 @@ impl Scheme {
     }
 
     /// What the headers claim; `None` for the schemes without a signature.
-    pub(super) fn claim<'a>(
-        &'a self,
-        headers: &'a Headers,
-        body: &'a [u8],
-        now: Timestamp,
-    ) -> Result<Option<Claim<'a>>, Refusal> {
+    pub(super) fn claim(&self, headers: &Headers, now: Timestamp) -> Result<Option<Claim>, Refusal> {
         let claim = match self {
             Scheme::Unsigned | Scheme::Token { .. } => return Ok(None),
-            Scheme::GitHub { is_sha1_allowed } => github(*is_sha1_allowed, headers, body),
-            Scheme::Slack { window } => slack(*window, headers, body, now),
-            Scheme::Stripe { window } => stripe(*window, headers, body, now),
-            Scheme::Standard { window } => standard(*window, headers, body, now),
-            Scheme::Hmac(scheme) => scheme.claim(headers, body, now),
+            Scheme::GitHub { is_sha1_allowed } => github(*is_sha1_allowed, headers),
+            Scheme::Slack { window } => slack(*window, headers, now),
+            Scheme::Stripe { window } => stripe(*window, headers, now),
+            Scheme::Standard { window } => standard(*window, headers, now),
+            Scheme::Hmac(scheme) => scheme.claim(headers, now),
         };
         claim.map(Some)
     }
 }
 
-fn github<'a>(is_sha1_allowed: bool, headers: &'a Headers, body: &'a [u8]) -> Result<Claim<'a>, Refusal> {
+fn github(is_sha1_allowed: bool, headers: &Headers) -> Result<Claim, Refusal> {
     let has_sha1_only = headers.value("X-Hub-Signature-256").is_none();
     let (header, prefix, algorithm) = if is_sha1_allowed && has_sha1_only {
         ("X-Hub-Signature", "sha1=", Algorithm::Sha1)
@@ -146,30 +144,20 @@ fn github<'a>(is_sha1_allowed: bool, headers: &'a Headers, body: &'a [u8]) -> Re
     };
     let signature = Encoding::Hex.read(only(headers, header)?, prefix)?;
     let key = headers.value("X-GitHub-Delivery").map(str::to_owned);
-    Ok(Claim { algorithm, signatures: vec![signature], parts: vec![body], key })
+    Ok(Claim { algorithm, signatures: vec![signature], before: Vec::new(), after: Vec::new(), key })
 }
 
-fn slack<'a>(
-    window: i64,
-    headers: &'a Headers,
-    body: &'a [u8],
-    now: Timestamp,
-) -> Result<Claim<'a>, Refusal> {
+fn slack(window: i64, headers: &Headers, now: Timestamp) -> Result<Claim, Refusal> {
     let timestamp = only(headers, "X-Slack-Request-Timestamp")?;
     is_within(timestamp, window, now)?;
     let signature = Encoding::Hex.read(only(headers, "X-Slack-Signature")?, "v0=")?;
     let key = Some(format!("{timestamp}:{}", HEXLOWER.encode(&signature)));
-    let parts = vec![b"v0:".as_slice(), timestamp.as_bytes(), b":", body];
-    Ok(Claim { algorithm: Algorithm::Sha256, signatures: vec![signature], parts, key })
+    let before = format!("v0:{timestamp}:").into_bytes();
+    Ok(Claim { algorithm: Algorithm::Sha256, signatures: vec![signature], before, after: Vec::new(), key })
 }
 
 /// `t=1492774577,v1=…,v1=…,v0=…`; other elements than `t` and `v1` are of other versions.
-fn stripe<'a>(
-    window: i64,
-    headers: &'a Headers,
-    body: &'a [u8],
-    now: Timestamp,
-) -> Result<Claim<'a>, Refusal> {
+fn stripe(window: i64, headers: &Headers, now: Timestamp) -> Result<Claim, Refusal> {
     let elements =
         only(headers, "Stripe-Signature")?.split(',').filter_map(|element| element.trim().split_once('='));
     let mut timestamps = elements.clone().filter(|(name, _)| *name == "t").map(|(_, value)| value);
@@ -181,52 +169,51 @@ fn stripe<'a>(
     Ok(Claim {
         algorithm: Algorithm::Sha256,
         signatures,
-        parts: vec![timestamp.as_bytes(), b".", body],
+        before: format!("{timestamp}.").into_bytes(),
+        after: Vec::new(),
         key: None,
     })
 }
 
 /// `v1,… v1,… v1a,…`; versions other than `v1` are asymmetric.
-fn standard<'a>(
-    window: i64,
-    headers: &'a Headers,
-    body: &'a [u8],
-    now: Timestamp,
-) -> Result<Claim<'a>, Refusal> {
+fn standard(window: i64, headers: &Headers, now: Timestamp) -> Result<Claim, Refusal> {
     let id = only(headers, "Webhook-Id")?;
     let timestamp = only(headers, "Webhook-Timestamp")?;
     is_within(timestamp, window, now)?;
     let signatures =
         only(headers, "Webhook-Signature")?.split(' ').filter_map(|element| element.strip_prefix("v1,"));
     let signatures = limited(signatures.map(|signature| Encoding::Base64.read(signature, "")))?;
-    let parts = vec![id.as_bytes(), b".", timestamp.as_bytes(), b".", body];
-    Ok(Claim { algorithm: Algorithm::Sha256, signatures, parts, key: Some(id.to_owned()) })
+    let before = format!("{id}.{timestamp}.").into_bytes();
+    Ok(Claim {
+        algorithm: Algorithm::Sha256,
+        signatures,
+        before,
+        after: Vec::new(),
+        key: Some(id.to_owned()),
+    })
 }
 
 impl HmacScheme {
-    fn claim<'a>(
-        &'a self,
-        headers: &'a Headers,
-        body: &'a [u8],
-        now: Timestamp,
-    ) -> Result<Claim<'a>, Refusal> {
+    fn claim(&self, headers: &Headers, now: Timestamp) -> Result<Claim, Refusal> {
         let mut timestamp = "";
         if let Some((header, window)) = &self.timestamp {
             timestamp = only(headers, header)?;
             is_within(timestamp, *window, now)?;
         }
         let signature = self.encoding.read(only(headers, &self.header)?, &self.prefix)?;
-        let parts = self.signed.iter().map(|part| match part {
-            Signed::Text(text) => text.as_bytes(),
-            Signed::Timestamp => timestamp.as_bytes(),
-            Signed::Body => body,
-        });
-        Ok(Claim {
-            algorithm: self.algorithm,
-            signatures: vec![signature],
-            parts: parts.collect(),
-            key: None,
-        })
+        let (mut before, mut after, mut is_after) = (Vec::new(), Vec::new(), false);
+        for part in &self.signed {
+            let text = match part {
+                Signed::Text(text) => text.as_str(),
+                Signed::Timestamp => timestamp,
+                Signed::Body => {
+                    is_after = true;
+                    continue;
+                }
+            };
+            if is_after { &mut after } else { &mut before }.extend_from_slice(text.as_bytes());
+        }
+        Ok(Claim { algorithm: self.algorithm, signatures: vec![signature], before, after, key: None })
     }
 }
 

@@ -27,17 +27,37 @@ impl Secret {
         Secret(bytes.into())
     }
 
-    /// Whether `signature` is the HMAC of `parts`, joined.
-    pub(super) fn has_signed(&self, algorithm: Algorithm, parts: &[&[u8]], signature: &[u8]) -> bool {
+    /// Begins the HMAC of bytes that come piece by piece.
+    pub(super) fn begin(&self, algorithm: Algorithm) -> Signing {
         let key = hmac::Key::new(algorithm.of_ring(), &self.0);
-        let mut context = hmac::Context::with_key(&key);
-        parts.iter().for_each(|part| context.update(part));
-        is_equal(&key, context.sign().as_ref(), signature)
+        Signing { context: hmac::Context::with_key(&key), key }
     }
 
     /// Whether `text` is the secret.
     pub(super) fn is(&self, text: &[u8]) -> bool {
         is_equal(&hmac::Key::new(hmac::HMAC_SHA256, &self.0), &self.0, text)
+    }
+}
+
+/// An HMAC in progress.
+#[derive(Clone)]
+pub(super) struct Signing {
+    key: hmac::Key,
+    context: hmac::Context,
+}
+
+impl Signing {
+    /// Adds bytes.
+    pub(super) fn update(&mut self, bytes: &[u8]) {
+        self.context.update(bytes);
+    }
+
+    /// Whether one of these signatures is the HMAC of the bytes so far. Compares with all of them.
+    pub(super) fn is_one_of(self, signatures: &[Vec<u8>]) -> bool {
+        let own = self.context.sign();
+        signatures
+            .iter()
+            .fold(false, |is_one, signature| is_one | is_equal(&self.key, own.as_ref(), signature))
     }
 }
 

@@ -42,6 +42,9 @@ pub enum DeliveryKey {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SettingsError(String);
 
+/// The settings that are secret.
+pub const SECRET_SETTINGS: [&str; 3] = ["secret", "secrets", "verify_token"];
+
 const ALGORITHMS: [(&str, Algorithm); 4] = [
     ("sha1", Algorithm::Sha1),
     ("sha256", Algorithm::Sha256),

@@ -7,7 +7,7 @@ use super::challenge::{Answer, Challenge};
 use super::headers::{Headers, lower_case};
 use super::scheme::Refusal;
 use super::settings::{DeliveryKey, WebhookSettings};
-use super::signature::{Verified, verify};
+use super::signature::{Proof, Verified};
 use crate::limits::{DELIVERY_KEY_BYTES_MAX, WEBHOOK_BODY_BYTES_MAX};
 use crate::times::Timestamp;
 use crate::value::{Map, Value};
@@ -46,16 +46,27 @@ pub enum WebhookError {
 }
 
 impl WebhookSettings {
-    /// Verifies a request, then decodes it. `body` is unchanged, as the sender signed it.
+    /// Begins the check of a request whose body is to come.
     ///
     /// # Errors
-    /// The proof is absent or wrong, or a verified body is too long or cannot be decoded.
-    pub fn accept(&self, headers: &Headers, body: &[u8], now: Timestamp) -> Result<Accepted, WebhookError> {
+    /// The headers prove nothing, whatever the body is.
+    pub fn begin(&self, headers: &Headers, now: Timestamp) -> Result<Proof, WebhookError> {
+        Proof::begin(&self.scheme, &self.secrets, headers, now).map_err(WebhookError::Unauthorized)
+    }
+
+    /// Decodes the body of a verified request. `body` is unchanged, as the sender signed it.
+    ///
+    /// # Errors
+    /// The body is too long or cannot be decoded.
+    pub fn accept(
+        &self,
+        headers: &Headers,
+        body: &[u8],
+        verified: Verified,
+    ) -> Result<Accepted, WebhookError> {
         if body.len() > WEBHOOK_BODY_BYTES_MAX {
             return Err(WebhookError::TooLarge);
         }
-        let verified =
-            verify(&self.scheme, &self.secrets, headers, body, now).map_err(WebhookError::Unauthorized)?;
         let mut body = decode(headers.value("Content-Type"), body).map_err(WebhookError::Body)?;
         if self.scheme.has_payload_forms() {
             body = payload_of_form(&body).unwrap_or(body);

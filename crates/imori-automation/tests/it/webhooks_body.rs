@@ -7,11 +7,11 @@ use imori_automation::value::Value;
 use imori_automation::webhooks::{Accepted, BodyError, Headers, WebhookError, WebhookSettings};
 use ring::hmac;
 
-use crate::webhooks_webhook::settings;
+use crate::webhooks_webhook::{checked, settings};
 
 /// The `body` of the payload of a request.
 fn payload(settings: &WebhookSettings, headers: &Headers, body: &[u8]) -> Result<Value, BodyError> {
-    match settings.accept(headers, body, Timestamp::from_seconds(0)) {
+    match checked(settings, headers, body, Timestamp::from_seconds(0)) {
         Ok(Accepted::Event(event)) => Ok(event.payload.get("body").cloned().unwrap()),
         Err(WebhookError::Body(error)) => Err(error),
         other => panic!("{other:?}"),

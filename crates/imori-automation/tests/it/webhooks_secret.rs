@@ -1,7 +1,9 @@
 //! Secrets and what they sign.
 
 use imori_automation::times::Timestamp;
-use imori_automation::webhooks::{Algorithm, Encoding, HmacScheme, Scheme, Secret, Signed, verify};
+use imori_automation::webhooks::{Algorithm, Encoding, HmacScheme, Scheme, Secret, Signed};
+
+use crate::webhooks_signature::verify;
 
 #[test]
 fn signature_is_the_hmac_of_the_joined_parts() {

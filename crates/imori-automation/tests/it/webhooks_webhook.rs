@@ -3,7 +3,7 @@
 use imori_automation::limits::WEBHOOK_BODY_BYTES_MAX;
 use imori_automation::times::Timestamp;
 use imori_automation::value::Value;
-use imori_automation::webhooks::{Accepted, Refusal, WebhookError, WebhookEvent, WebhookSettings};
+use imori_automation::webhooks::{Accepted, Headers, Refusal, WebhookError, WebhookEvent, WebhookSettings};
 
 use crate::map;
 
@@ -21,7 +21,19 @@ pub(crate) fn accept(
     body: &str,
 ) -> Result<Accepted, WebhookError> {
     let headers = lines.iter().map(|(name, value)| (name, value)).collect();
-    settings.accept(&headers, body.as_bytes(), Timestamp::from_seconds(1_531_420_618))
+    checked(settings, &headers, body.as_bytes(), Timestamp::from_seconds(1_531_420_618))
+}
+
+/// Shows a request with these headers to a webhook.
+pub(crate) fn checked(
+    settings: &WebhookSettings,
+    headers: &Headers,
+    body: &[u8],
+    now: Timestamp,
+) -> Result<Accepted, WebhookError> {
+    let mut proof = settings.begin(headers, now)?;
+    proof.update(body);
+    settings.accept(headers, body, proof.finish().map_err(WebhookError::Unauthorized)?)
 }
 
 /// The event of a request that is accepted.

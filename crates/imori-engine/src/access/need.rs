@@ -13,6 +13,8 @@ pub struct Need {
     pub target: Target,
     /// Whether a request that succeeds has changed something, which leaves a line in the audit log.
     pub is_change: bool,
+    /// The most bytes of its body.
+    pub body_bytes_max: usize,
     /// Whether its body may say that it is something else than JSON: it changes nothing, so that a page of another origin
     /// gains nothing by it.
     pub takes_text: bool,
@@ -61,6 +63,16 @@ pub enum Target {
     Key,
     /// An address of a webhook.
     Webhook,
+}
+
+impl Permission {
+    /// The type of the permission; `None` if it has none.
+    pub(crate) fn name(self) -> Option<&'static str> {
+        match self {
+            Permission::Type(name) => Some(name),
+            Permission::Any | Permission::Administrator => None,
+        }
+    }
 }
 
 impl fmt::Display for Permission {

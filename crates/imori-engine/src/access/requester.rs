@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::{Mutex, PoisonError};
 
+use imori_automation::times::Timestamp;
 use imori_core::authorize::{Action, Identity, Object, authorize};
 use imori_core::id::VhostId;
 
@@ -19,6 +20,9 @@ pub struct Requester {
     pub(crate) is_operator: bool,
     /// Whether an action or a sensor asks, by the token of its run.
     pub(crate) is_run: bool,
+    /// When the access token of the user ends, if the user has logged in by one; such a user is none of the broker's,
+    /// whatever the name.
+    pub(crate) bearer_until: Option<Timestamp>,
 }
 
 /// The holder of a token or an API key.
@@ -26,10 +30,14 @@ pub struct Requester {
 pub(crate) struct Holder {
     /// The user for whom it was made.
     pub(crate) user: String,
+    /// The id of the user, if the broker stores it.
+    pub(crate) user_id: Option<String>,
     /// Whether it stands for an operator.
     pub(crate) is_operator: bool,
     /// Whether it is the token of a run, which ends with the run.
     pub(crate) is_run: bool,
+    /// When the access token ends by which it was made, if it was.
+    pub(crate) bearer_until: Option<Timestamp>,
 }
 
 /// Whether a user may administer the broker.
@@ -57,23 +65,30 @@ impl Requester {
             }
             None => return None,
         };
-        Some(Requester { name: known, is_local: false, is_operator: false, is_run: false })
+        Some(Requester {
+            name: known,
+            is_local: false,
+            is_operator: false,
+            is_run: false,
+            bearer_until: None,
+        })
     }
 
-    /// The same user as an operator of the broker, or not.
-    pub(crate) fn with_operator(self, is_operator: bool) -> Requester {
-        Requester { is_operator, ..self }
+    /// The same user with these rights.
+    pub(crate) fn with_identity(self, identity: &Identity, bearer_until: Option<Timestamp>) -> Requester {
+        Requester { is_operator: may_administer(identity), bearer_until, ..self }
     }
 
     /// The user of this holder; `None` as for [`Requester::named`].
     pub(crate) fn holding(holder: &Holder) -> Option<Requester> {
-        let Holder { user, is_operator, is_run } = holder;
-        Requester::named(user).map(|named| Requester { is_operator: *is_operator, is_run: *is_run, ..named })
+        let Holder { is_operator, is_run, bearer_until, .. } = *holder;
+        let named = Requester::named(&holder.user)?;
+        Some(Requester { is_operator, is_run, bearer_until, ..named })
     }
 
     /// A client of this machine that acts for this user without a login.
     pub(crate) fn local(name: &'static str) -> Requester {
-        Requester { name, is_local: true, is_operator: true, is_run: false }
+        Requester { name, is_local: true, is_operator: true, is_run: false, bearer_until: None }
     }
 }
 

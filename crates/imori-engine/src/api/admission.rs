@@ -15,7 +15,7 @@ use imori_core::login::Verdict;
 use imori_core::name::Name;
 use imori_server::http::{Guarded, HttpLogin, RequestOrigin, guard};
 
-use crate::access::{Login, Need, Requester, may_administer, with_requester};
+use crate::access::{Holder, Login, Need, Requester, with_requester};
 use crate::answers::ApiError;
 use crate::authorization::{Refusal, authorize};
 use crate::engine::Engine;
@@ -33,7 +33,7 @@ pub(super) struct Entrance {
 
 impl Entrance {
     pub(super) fn new(engine: &Arc<Engine>, guarded: &Arc<Guarded>, need: Need) -> Entrance {
-        Entrance { engine: Arc::clone(engine), guarded: Arc::clone(guarded), need }
+        Entrance { engine: Arc::clone(engine), guarded: guarded.with_body(need.body_bytes_max as u64), need }
     }
 }
 
@@ -59,8 +59,10 @@ pub(super) async fn admit(
     let is_signed = need.login == Login::OrSignature
         && params.iter().next().is_some_and(|(_, url)| engine.is_webhook_signed(url.trim_matches('/')));
     let claim = Claim::of(&engine, need.login, &request);
+    let credential = claim.credential.clone();
     let (user, response) = match claim.requester(&engine).await {
         Ok(requester) => {
+            request.extensions_mut().insert(Admitted { requester, credential, need });
             let response = match authorize(&engine, requester, need, &params, request).await {
                 Ok(request) => with_requester(requester, guard(State(guarded), request, next)).await,
                 Err(refusal) => ApiError::from(refusal).into_response(),
@@ -89,10 +91,29 @@ struct Claim {
     login: Option<HttpLogin>,
 }
 
+/// What a request was admitted by, in its extensions.
+#[derive(Clone)]
+pub(super) struct Admitted {
+    pub(super) requester: Requester,
+    pub(super) credential: Option<Credential>,
+    pub(super) need: Need,
+}
+
 /// A text that stands for its holder.
-enum Credential {
+#[derive(Clone)]
+pub(super) enum Credential {
     Token(String),
     ApiKey(String),
+}
+
+impl Credential {
+    /// The holder; `None` if it does not count.
+    pub(super) async fn holder(&self, engine: &Engine) -> Option<Holder> {
+        match self {
+            Credential::Token(token) => engine.token_holder(token).await,
+            Credential::ApiKey(key) => engine.api_key_holder(key).await,
+        }
+    }
 }
 
 impl Claim {
@@ -118,8 +139,7 @@ impl Claim {
         }
         let roles = engine.roles();
         let holder = match &self.credential {
-            Some(Credential::Token(token)) => engine.token_holder(token).await,
-            Some(Credential::ApiKey(key)) => engine.api_key_holder(key).await,
+            Some(credential) => credential.holder(engine).await,
             None => None,
         };
         if let Some(holder) = holder {
@@ -138,11 +158,12 @@ impl Claim {
 }
 
 /// The requester for a user who has logged in: an operator, or a user with a role.
-fn operator_or_user(engine: &Engine, identity: &Identity) -> Result<Requester, ApiError> {
-    let (user, is_operator) = (identity.user.to_string(), may_administer(identity));
+pub(super) fn operator_or_user(engine: &Engine, identity: &Identity) -> Result<Requester, ApiError> {
+    let user = identity.user.to_string();
+    let requester = named(&user)?.with_identity(identity, engine.bearer_until(identity));
     // A caller that runs actions runs programs on this machine.
-    match is_operator || engine.roles().knows(&user) {
-        true => Ok(named(&user)?.with_operator(is_operator)),
+    match requester.is_operator || engine.roles().knows(&user) {
+        true => Ok(requester),
         false => Err(not_an_operator(&user)),
     }
 }

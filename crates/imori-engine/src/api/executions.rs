@@ -5,7 +5,6 @@ use std::sync::Arc;
 use axum::body::Bytes;
 use axum::extract::{Path, Query, State};
 use axum::http::StatusCode;
-use imori_automation::parameters::{mask_parameters, merged_parameters};
 use imori_automation::value::{Map, Value};
 use imori_automation::workflows::WorkflowEvent;
 
@@ -13,6 +12,7 @@ use crate::answers::{Answer, ApiError, ListQuery, created, json, object, ok};
 use crate::engine::Engine;
 use crate::executions::{Origin, Status};
 use crate::limits::{DESCENDANTS_MAX, WORKFLOW_DEPTH_MAX};
+use crate::parameters::masked_parameters;
 use crate::requests::RequestError;
 use crate::store::{Condition, EXECUTIONS, Parts, Query as StoreQuery};
 use crate::workflows::is_workflow;
@@ -326,13 +326,8 @@ pub(super) fn shape(engine: &Engine, mut document: Map, shows_secrets: bool) -> 
     let unknown = |key: &str, name: &str| -> Map { [(key, name)].into_iter().collect() };
     let action = registry.actions.get(&action_ref);
     let runner = registry.runners.get(&runner_name);
-    if !shows_secrets && let Some(parameters) = document.get("parameters").and_then(Value::as_map) {
-        let empty = Map::new();
-        let of = |map: Option<&Arc<Map>>, key: &str| map.and_then(|map| map.get(key)?.as_map().cloned());
-        let (runner, own) = (of(runner, "runner_parameters"), of(action, "parameters"));
-        let schema = merged_parameters(runner.as_ref().unwrap_or(&empty), own.as_ref().unwrap_or(&empty));
-        let masked = mask_parameters(parameters, &schema);
-        document.insert("parameters", masked);
+    if !shows_secrets && document.contains_key("parameters") {
+        document.insert("parameters", masked_parameters(&registry, &document));
     }
     let mut live = Map::new();
     live.insert("id", text(&document, "id"));
@@ -354,7 +349,8 @@ pub(super) fn shape(engine: &Engine, mut document: Map, shows_secrets: bool) -> 
     document.remove("boot");
     let trigger_ref = text(&document, "trigger");
     if !trigger_ref.is_empty() {
-        let trigger = registry.triggers.get(&trigger_ref).map(|trigger| trigger.document());
+        let trigger =
+            registry.triggers.get(&trigger_ref).map(|trigger| trigger.document(&registry.trigger_types));
         document.insert("trigger", trigger.unwrap_or_else(|| unknown("ref", &trigger_ref)));
         let type_ref = text(&document, "trigger_type");
         let shown = registry.trigger_types.get(&type_ref).map(|kind| Map::clone(kind));
@@ -362,7 +358,7 @@ pub(super) fn shape(engine: &Engine, mut document: Map, shows_secrets: bool) -> 
         let instance = text(&document, "trigger_instance");
         document.insert("trigger_instance", unknown("id", &instance));
         let rule_ref = text(&document, "rule");
-        let rule = registry.rules.get(&rule_ref).map(|rule| rule.document.clone());
+        let rule = registry.rules.get(&rule_ref).map(|rule| rule.masked_document(&registry.trigger_types));
         document.insert("rule", rule.unwrap_or_else(|| unknown("ref", &rule_ref)));
     }
     let id = text(&document, "id");

@@ -1,7 +1,6 @@
 //! StackStorm's API over HTTP: its paths, shapes and words.
 
 pub(crate) mod routes;
-mod admission;
 mod trials;
 mod aliases;
 mod stream;
@@ -12,10 +11,13 @@ mod actions;
 mod rules;
 mod triggers;
 mod webhooks;
+mod spool;
 pub(crate) mod views;
 mod packs;
 mod policies;
 mod sensors;
 mod keys;
+mod tenure;
+mod admission;
 
 pub(crate) use routes::routes;

@@ -8,6 +8,7 @@ use axum::extract::{DefaultBodyLimit, Request};
 use axum::handler::Handler;
 use axum::http::{Method, StatusCode, Uri};
 use axum::middleware::from_fn_with_state;
+use imori_automation::limits::WEBHOOK_BODY_BYTES_MAX;
 use imori_server::http::{Answering, Endpoint, Guarded};
 use tower::ServiceExt as _;
 
@@ -225,7 +226,14 @@ where
     H: Handler<T, Arc<Engine>, Future = Answering> + Sync,
 {
     let is_change = !method.is_safe();
-    let need = Need { login: Login::Needed, permission, target, is_change, takes_text: false };
+    let need = Need {
+        login: Login::Needed,
+        permission,
+        target,
+        is_change,
+        body_bytes_max: REQUEST_BYTES_MAX,
+        takes_text: false,
+    };
     Endpoint::new(method, path, need, handler)
 }
 
@@ -246,7 +254,7 @@ fn by_password(row: Row) -> Row {
 
 /// The same row, also for senders that sign what they send.
 fn or_signature(row: Row) -> Row {
-    with(row, |need| need.login = Login::OrSignature)
+    with(row, |need| (need.login, need.body_bytes_max) = (Login::OrSignature, WEBHOOK_BODY_BYTES_MAX))
 }
 
 fn with(mut row: Row, change: impl FnOnce(&mut Need)) -> Row {

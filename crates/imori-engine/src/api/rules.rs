@@ -6,7 +6,9 @@ use axum::body::Bytes;
 use axum::extract::{Path, Query, State};
 use imori_automation::value::{Map, Value};
 
+use crate::access::Resource;
 use crate::answers::{Answer, ApiError, ListQuery, created, no_content, object, ok};
+use crate::authorization::may;
 use crate::engine::Engine;
 use crate::registration::RuleChangeError;
 use crate::registry::RegisteredRule;
@@ -50,9 +52,15 @@ pub(super) async fn delete(State(engine): Broker, Path(name): Path<String>) -> A
     no_content()
 }
 
-/// A rule as the API shows it: with its suspension, if there is one.
+/// A rule as the API shows it: with its suspension, if there is one, and with the secrets of its trigger if the requester
+/// may write the rule.
 fn shape(engine: &Engine, rule: &RegisteredRule) -> Map {
-    let mut document = rule.document.clone();
+    let text = |key: &str| rule.document.get(key).and_then(Value::as_str).unwrap_or_default();
+    let mut document =
+        match may(engine, "rule_modify", &Resource::of_pack("rule", text("pack"), text("name"))) {
+            true => rule.document.clone(),
+            false => rule.masked_document(&engine.registry().trigger_types),
+        };
     if let Some(suspension) = engine.rule_memory().suspension(rule.id(), engine.now()) {
         document.insert("suspended", suspension);
     }

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::convert::Infallible;
 use std::sync::Arc;
 
+use axum::Extension;
 use axum::body::{Body, Bytes};
 use axum::extract::{Query, State};
 use axum::http::{HeaderValue, Response, header};
@@ -11,11 +12,15 @@ use futures_util::stream::unfold;
 use imori_automation::value::Value;
 use tokio::sync::broadcast::Receiver;
 use tokio::sync::broadcast::error::RecvError;
+use tokio::time::timeout;
 
+use super::admission::Admitted;
 use super::executions::{find, shape};
+use super::tenure::Tenure;
 use crate::answers::{Answer, ListQuery};
 use crate::engine::{Engine, Update};
 use crate::executions::Status;
+use crate::limits::TENURE_CHECK;
 
 /// The beginning of the names of updates of executions.
 const OF_EXECUTIONS: &str = "st2.execution__";
@@ -25,8 +30,10 @@ const END: &str = "st2.execution__update";
 
 pub(super) async fn stream(
     State(engine): State<Arc<Engine>>,
+    Extension(admitted): Extension<Admitted>,
     Query(pairs): Query<Vec<(String, String)>>,
 ) -> Answer {
+    let tenure = Tenure::new(&engine, admitted);
     let list = ListQuery::new(pairs);
     let names = |key: &str| -> Vec<String> {
         list.get(key).map(|names| names.split(',').map(str::to_owned).collect()).unwrap_or_default()
@@ -42,7 +49,7 @@ pub(super) async fn stream(
         Some(last) => last.ended(&engine).await,
         None => None,
     };
-    let reader = Reader { engine, updates, wanted, last, ended, is_over: false };
+    let reader = Reader { engine, tenure, updates, wanted, last, ended, is_over: false };
     let body = Body::from_stream(unfold(reader, Reader::next_event));
     let mut response = Response::new(body);
     response
@@ -105,6 +112,7 @@ impl Last {
 /// A reader of the stream.
 struct Reader {
     engine: Arc<Engine>,
+    tenure: Tenure,
     updates: Receiver<Update>,
     wanted: Wanted,
     /// The stream goes on without end if there is none.
@@ -115,7 +123,8 @@ struct Reader {
 }
 
 impl Reader {
-    /// The next update that the reader asks for, as an event; `None` after the last one.
+    /// The next update that the reader asks for, as an event; `None` after the last one, or once its user would not be
+    /// admitted any more.
     async fn next_event(mut self) -> Option<(Result<Bytes, Infallible>, Reader)> {
         if self.is_over {
             return None;
@@ -127,6 +136,9 @@ impl Reader {
             }
             None => self.next_update().await?,
         };
+        if !self.tenure.holds(&self.engine).await {
+            return None;
+        }
         let event = format!("event: {}\ndata: {}\n\n", update.name, shown(&self.engine, &update));
         self.is_over |= self.last.as_ref().is_some_and(|last| last.is_ended_by(&update));
         Some((Ok(Bytes::from(event)), self))
@@ -134,11 +146,13 @@ impl Reader {
 
     async fn next_update(&mut self) -> Option<Update> {
         loop {
-            match self.updates.recv().await {
-                Ok(update) if self.wanted.has(&update) => return Some(update),
+            match timeout(TENURE_CHECK, self.updates.recv()).await {
+                Ok(Ok(update)) if self.wanted.has(&update) => return Some(update),
                 // A slow reader misses some updates, as in StackStorm.
-                Ok(_) | Err(RecvError::Lagged(_)) => {}
-                Err(RecvError::Closed) => return None,
+                Ok(Ok(_) | Err(RecvError::Lagged(_))) => {}
+                Ok(Err(RecvError::Closed)) => return None,
+                Err(_) if self.tenure.holds(&self.engine).await => {}
+                Err(_) => return None,
             }
         }
     }

@@ -46,7 +46,9 @@ fn find_type(engine: &Engine, name: &str) -> Result<Arc<Map>, ApiError> {
 }
 
 pub(super) async fn list(State(engine): Broker, Query(pairs): Pairs) -> Answer {
-    let triggers: Vec<Map> = engine.registry().triggers.values().map(|trigger| trigger.document()).collect();
+    let registry = engine.registry();
+    let triggers: Vec<Map> =
+        registry.triggers.values().map(|trigger| trigger.document(&registry.trigger_types)).collect();
     ListQuery::new(pairs)
         .page(triggers.iter(), &[("type", &["type"]), ("pack", &["pack"]), ("ref", &["ref"])])
 }
@@ -54,13 +56,13 @@ pub(super) async fn list(State(engine): Broker, Query(pairs): Pairs) -> Answer {
 pub(super) async fn show(State(engine): Broker, Path(id): Path<String>) -> Answer {
     let registry = engine.registry();
     let found = registry.triggers.values().find(|trigger| trigger.reference == id || trigger.id == id);
-    ok(found.ok_or_else(|| ApiError::not_found("trigger", &id))?.document())
+    ok(found.ok_or_else(|| ApiError::not_found("trigger", &id))?.document(&registry.trigger_types))
 }
 
 pub(super) async fn list_timers(State(engine): Broker, Query(pairs): Pairs) -> Answer {
     let registry = engine.registry();
     let timers = registry.triggers.values().filter(|trigger| TIMER_TYPES.contains(&trigger.kind.as_str()));
-    let timers: Vec<Map> = timers.map(|trigger| trigger.document()).collect();
+    let timers: Vec<Map> = timers.map(|trigger| trigger.document(&registry.trigger_types)).collect();
     ListQuery::new(pairs).page(timers.iter(), &[("type", &["type"])])
 }
 
@@ -77,15 +79,36 @@ pub(super) async fn list_instances(State(engine): Broker, Query(pairs): Pairs) -
     }
     let limit = list.limit()?;
     let rows = engine.store.find(query).await?;
-    let page = rows.documents.into_iter().map(|document| list.shown(document)).collect();
+    let shows_secrets = list.is_set("show_secrets");
+    let shown = |document| list.shown(instance(&engine, document, shows_secrets));
+    let page = rows.documents.into_iter().map(shown).collect();
     list.answer(page, rows.total, limit)
 }
 
-pub(super) async fn show_instance(State(engine): Broker, Path(id): Path<String>) -> Answer {
+pub(super) async fn show_instance(
+    State(engine): Broker,
+    Path(id): Path<String>,
+    Query(pairs): Pairs,
+) -> Answer {
+    let shows_secrets = ListQuery::new(pairs).is_set("show_secrets");
     match engine.store.get(&TRIGGER_INSTANCES, &id).await? {
-        Some(document) => ok(document),
+        Some(document) => ok(instance(&engine, document, shows_secrets)),
         None => Err(ApiError::not_found("trigger instance", &id)),
     }
+}
+
+/// A stored event as the API shows it, without the secrets of its payload.
+fn instance(engine: &Engine, mut document: Map, shows_secrets: bool) -> Map {
+    let registry = engine.registry();
+    let trigger = document.get("trigger").and_then(Value::as_str).unwrap_or_default();
+    if !shows_secrets
+        && let Some(trigger) = registry.triggers.get(trigger)
+        && let Some(payload) = document.get("payload")
+    {
+        let masked = trigger.masked_payload(&registry.trigger_types, payload);
+        document.insert("payload", masked);
+    }
+    document
 }
 
 /// Sends a stored event to the rules again, as a new event.
@@ -97,8 +120,8 @@ pub(super) async fn emit_again(State(engine): Broker, Path(id): Path<String>) ->
     let payload = document.get("payload").cloned().unwrap_or_default();
     engine.inject(trigger, payload, None).await?;
     let message = format!("Trigger instance {id} successfully re-sent.");
-    let body: Map =
-        [("message", Value::from(message)), ("payload", Value::Map(document))].into_iter().collect();
+    let shown = instance(&engine, document, false);
+    let body: Map = [("message", Value::from(message)), ("payload", Value::Map(shown))].into_iter().collect();
     Ok(json(StatusCode::OK, &Value::Map(body)))
 }
 

@@ -203,7 +203,7 @@ pub(super) async fn show_timer(State(engine): Broker, Path(name): Path<String>) 
             && (trigger.reference == name || trigger.id == name)
     };
     let found = registry.triggers.values().find(is_it);
-    ok(found.ok_or_else(|| ApiError::not_found("timer", &name))?.document())
+    ok(found.ok_or_else(|| ApiError::not_found("timer", &name))?.document(&registry.trigger_types))
 }
 
 pub(super) async fn list_traces(State(engine): Broker, Query(pairs): Pairs) -> Answer {

@@ -2,23 +2,31 @@
 
 use std::sync::Arc;
 
-use axum::body::{Body, Bytes};
+use axum::Extension;
+use axum::body::Body;
 use axum::extract::{Path, Query, RawQuery, State};
 use axum::http::{HeaderMap, HeaderValue, Response, StatusCode, header};
 use imori_automation::value::{Map, Value};
-use imori_automation::webhooks::{Answer as ChallengeAnswer, Headers};
+use imori_automation::webhooks::Answer as ChallengeAnswer;
+use imori_server::http::Receiving;
 
+use super::spool::receive;
 use crate::access::requester;
 use crate::answers::{Answer, ApiError, ListQuery, json, object, ok};
 use crate::engine::Engine;
-use crate::events::{INJECTION, WebhookAnswer, WebhookRefusal};
+use crate::events::{WebhookAnswer, WebhookRefusal};
+use crate::registry::INJECTION;
 
 type Broker = State<Arc<Engine>>;
 
 pub(super) async fn list(State(engine): Broker, Query(pairs): Query<Vec<(String, String)>>) -> Answer {
     let registry = engine.registry();
-    let hooks: Vec<Map> =
-        registry.webhooks.values().flatten().map(|webhook| webhook.trigger.document()).collect();
+    let hooks: Vec<Map> = registry
+        .webhooks
+        .values()
+        .flatten()
+        .map(|webhook| webhook.trigger.document(&registry.trigger_types))
+        .collect();
     ListQuery::new(pairs).page(hooks.iter(), &[])
 }
 
@@ -32,10 +40,11 @@ pub(super) async fn show(
     if let Some(answer) = query.and_then(|query| engine.webhook_challenge(url, &query)) {
         return Ok(challenge(answer));
     }
-    match engine.registry().webhooks.get(url).and_then(|webhooks| webhooks.first()) {
+    let registry = engine.registry();
+    match registry.webhooks.get(url).and_then(|webhooks| webhooks.first()) {
         // A sender that signs is admitted without a login, and sees nothing.
         _ if requester().is_none() => Err(ApiError::unauthorized()),
-        Some(webhook) => ok(webhook.trigger.document()),
+        Some(webhook) => ok(webhook.trigger.document(&registry.trigger_types)),
         None => Err(ApiError::not_found("webhook", url)),
     }
 }
@@ -44,25 +53,38 @@ pub(super) async fn accept(
     State(engine): Broker,
     Path(url): Path<String>,
     headers: HeaderMap,
-    body: Bytes,
+    Extension(receiving): Extension<Receiving>,
+    body: Body,
 ) -> Answer {
     let url = url.trim_matches('/');
+    let spool_folder = engine.spool_folder();
+    let spool = (&engine.spool, spool_folder.as_path());
     if url == INJECTION {
+        let body = receive(spool, &receiving, body, |_| {}).await?.read(&receiving).await?;
         return inject(&engine, &body).await;
     }
-    let headers: Headers = headers.iter().map(|(name, value)| (name.as_str(), value.as_bytes())).collect();
-    match engine.accept_webhook(url, &headers, &body, requester().is_some()).await {
-        Ok(WebhookAnswer::Accepted(body)) => Ok(json(StatusCode::ACCEPTED, &body)),
-        Ok(WebhookAnswer::Challenge(answer)) => Ok(challenge(answer)),
-        Err(WebhookRefusal::Unknown) => {
-            Err(ApiError::new(StatusCode::NOT_FOUND, format!("Webhook {url} not registered with st2")))
+    let headers = headers.iter().map(|(name, value)| (name.as_str(), value.as_bytes())).collect();
+    let refused = |refusal| refused(url, refusal);
+    let mut request = engine.begin_webhook(url, headers, requester().is_some()).map_err(refused)?;
+    let body = receive(spool, &receiving, body, |bytes| request.update(bytes)).await?;
+    let verified = request.verified().map_err(refused)?;
+    match engine.accept_webhook(verified, body.read(&receiving).await?).await.map_err(refused)? {
+        WebhookAnswer::Accepted(body) => Ok(json(StatusCode::ACCEPTED, &body)),
+        WebhookAnswer::Challenge(answer) => Ok(challenge(answer)),
+    }
+}
+
+fn refused(url: &str, refusal: WebhookRefusal) -> ApiError {
+    match refusal {
+        WebhookRefusal::Unknown => {
+            ApiError::new(StatusCode::NOT_FOUND, format!("Webhook {url} not registered with st2"))
         }
-        Err(WebhookRefusal::Wrong(error)) => {
+        WebhookRefusal::Wrong(error) => {
             let status = StatusCode::from_u16(error.status()).unwrap_or(StatusCode::BAD_REQUEST);
-            Err(ApiError::new(status, error.to_string()))
+            ApiError::new(status, error.to_string())
         }
-        Err(WebhookRefusal::NoLogin) => Err(ApiError::unauthorized()),
-        Err(WebhookRefusal::Store(error)) => Err(error.into()),
+        WebhookRefusal::NoLogin => ApiError::unauthorized(),
+        WebhookRefusal::Store(error) => error.into(),
     }
 }
 

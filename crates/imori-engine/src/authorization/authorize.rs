@@ -6,10 +6,9 @@ use axum::body::{Body, Bytes, to_bytes};
 use axum::extract::{RawPathParams, Request};
 use imori_automation::value::{Map, Value};
 
-use crate::access::{Need, Permission, Requester, Resource, Roles, Target};
+use crate::access::{Need, Permission, Requester, Resource, Roles, Target, requester};
 use crate::datastore::Key;
 use crate::engine::Engine;
-use crate::limits::REQUEST_BYTES_MAX;
 use crate::store::{EXECUTIONS, Query, StoreError};
 
 /// Why a request is not passed on.
@@ -41,14 +40,20 @@ pub(crate) async fn authorize(
     request: Request,
 ) -> Result<Request, Refusal> {
     let roles = engine.roles();
-    if requester.is_local || !roles.is_enforced() || roles.is_admin(requester.name) {
+    if may_everything(requester, &roles) {
         return Ok(request);
     }
     let (parts, body) = request.into_parts();
-    let bytes = to_bytes(body, REQUEST_BYTES_MAX).await.map_err(|_| {
-        let reason = format!("a request has at most {REQUEST_BYTES_MAX} bytes");
-        Refusal::TooLong(reason)
-    })?;
+    // The body of a webhook may be long, and says nothing about who may send it.
+    let (bytes, body) = match need.target {
+        Target::Webhook => (Bytes::new(), body),
+        _ => {
+            let bytes = to_bytes(body, need.body_bytes_max).await.map_err(|_| {
+                Refusal::TooLong(format!("a request has at most {} bytes", need.body_bytes_max))
+            })?;
+            (bytes.clone(), Body::from(bytes))
+        }
+    };
     let question = Question {
         engine,
         roles: &roles,
@@ -59,7 +64,23 @@ pub(crate) async fn authorize(
         body: body_of(&bytes),
     };
     question.check(need).await?;
-    Ok(Request::from_parts(parts, Body::from(bytes)))
+    Ok(Request::from_parts(parts, body))
+}
+
+/// Whether the user whose request is answered has a permission on a resource.
+pub(crate) fn may(engine: &Engine, permission: &str, resource: &Resource) -> bool {
+    requester().is_some_and(|requester| may_of(engine, requester, permission, resource))
+}
+
+/// Whether a user has a permission on a resource.
+pub(crate) fn may_of(engine: &Engine, requester: Requester, permission: &str, resource: &Resource) -> bool {
+    let roles = engine.roles();
+    may_everything(requester, &roles) || roles.allows(requester.name, permission, resource)
+}
+
+/// Whether roles do not decide about this user.
+fn may_everything(requester: Requester, roles: &Roles) -> bool {
+    requester.is_local || !roles.is_enforced() || roles.is_admin(requester.name)
 }
 
 fn body_of(bytes: &Bytes) -> Map {

@@ -4,11 +4,12 @@ use std::sync::Arc;
 
 use axum::body::Bytes;
 use axum::extract::{Path, Query, State};
+use axum::http::StatusCode;
 use imori_automation::parameters::MASK;
 use imori_automation::value::{Map, Value};
 use ring::digest::{SHA512, digest};
 
-use super::tokens::{OF_BROKER, holder, metadata, random_text};
+use super::tokens::{hide_holder, holder, metadata, random_text};
 use crate::access::Holder;
 use crate::answers::{Answer, ApiError, ListQuery, created, no_content, object, ok};
 use crate::engine::Engine;
@@ -39,6 +40,11 @@ pub(crate) async fn show(State(engine): Broker, Path(name): Path<String>, Query(
 pub(crate) async fn create(State(engine): Broker, body: Bytes) -> Answer {
     let body = if body.is_empty() { Map::new() } else { object(&body)? };
     let holder = holder(&engine, body.get("user"), false)?;
+    if holder.bearer_until.is_some() {
+        let reason =
+            "an API key would outlive the access token of its user; make a token, which ends with it";
+        return Err(ApiError::new(StatusCode::FORBIDDEN, reason));
+    }
     let given = body.get("key_hash").and_then(Value::as_str).filter(|hash| !hash.is_empty());
     let key = if given.is_none() { Some(random_text(48)?) } else { None };
     let hash = match (given, &key) {
@@ -55,19 +61,16 @@ pub(crate) async fn create(State(engine): Broker, body: Bytes) -> Answer {
     let mut document = Map::new();
     document.insert("id", engine.new_id().to_string());
     document.insert("uid", format!("api_key:{hash}"));
-    document.insert(OF_BROKER, engine.is_of_broker(&holder.user));
-    document.insert("user", holder.user);
+    holder.note(&mut document);
     document.insert("key_hash", hash);
     document.insert("metadata", metadata(&body)?);
     document.insert("created_at", engine.now().to_string());
     document.insert("enabled", body.get("enabled").and_then(Value::as_bool).unwrap_or(true));
-    document.insert("operator", holder.is_operator);
     let mut transaction = Transaction::new();
     transaction.put(&API_KEYS, document.clone());
     engine.store.commit(transaction).await?;
-    for secret in ["operator", OF_BROKER, "key_hash"] {
-        document.remove(secret);
-    }
+    hide_holder(&mut document);
+    document.remove("key_hash");
     document.insert("key", key);
     created(document)
 }
@@ -94,6 +97,7 @@ pub(crate) async fn change(State(engine): Broker, Path(name): Path<String>, body
     let mut transaction = Transaction::new();
     transaction.put(&API_KEYS, document.clone());
     engine.store.commit(transaction).await?;
+    engine.change_admissions();
     ok(shown(document, false))
 }
 
@@ -102,6 +106,7 @@ pub(crate) async fn delete(State(engine): Broker, Path(name): Path<String>) -> A
     let mut transaction = Transaction::new();
     transaction.delete(&API_KEYS, document.get("id").and_then(Value::as_str).unwrap_or_default());
     engine.store.commit(transaction).await?;
+    engine.change_admissions();
     no_content()
 }
 
@@ -121,8 +126,7 @@ async fn by_hash(engine: &Engine, hash: &str) -> Result<Option<Map>, StoreError>
 }
 
 fn shown(mut document: Map, shows_secrets: bool) -> Map {
-    document.remove("operator");
-    document.remove(OF_BROKER);
+    hide_holder(&mut document);
     if !shows_secrets {
         document.insert("uid", MASK);
         document.insert("key_hash", MASK);

@@ -7,7 +7,9 @@ use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use imori_automation::times::Timestamp;
 use imori_automation::value::{Map, Value};
+use imori_core::authorize::Identity;
 use ring::digest::{SHA256, digest};
 
 use crate::access::{Holder, Requester, may_administer, requester};
@@ -20,8 +22,11 @@ use crate::store::{TOKENS, Transaction};
 
 type Broker = State<Arc<Engine>>;
 
-/// The field that says whether the holder was a user of the broker when the token or key was made.
-pub(super) const OF_BROKER: &str = "of_broker";
+/// The field with the id of the holder, if the broker stores the user.
+const USER_ID: &str = "user_id";
+
+/// The field with the end of the access token by which its bearer made a token.
+const BEARER_UNTIL: &str = "bearer_until";
 
 /// The field of a token with the mark of its user's password, whose change ends the token.
 const PASSWORD: &str = "password_mark";
@@ -42,22 +47,20 @@ pub(crate) async fn create(State(engine): Broker, body: Bytes) -> Answer {
     let holder = holder(&engine, body.get("user"), is_service)?;
     let metadata = metadata(&body)?;
     let token = random_text(32)?;
-    let expiry = engine.now().plus_micros(seconds.saturating_mul(1_000_000)).unwrap_or(engine.now());
+    let ends = engine.now().plus_micros(seconds.saturating_mul(1_000_000)).unwrap_or(engine.now());
+    // What is made by an access token ends with it.
+    let expiry = holder.bearer_until.map_or(ends, |end| end.min(ends));
     let mut document = Map::new();
     document.insert("id", hashed(&token));
-    document.insert("user", holder.user.as_str());
     document.insert("expiry", expiry.to_string());
     document.insert("metadata", metadata);
     document.insert("service", is_service);
-    document.insert("operator", holder.is_operator);
-    document.insert(OF_BROKER, engine.is_of_broker(&holder.user));
-    document.insert(PASSWORD, password_mark(&engine, &holder.user));
+    document.insert(PASSWORD, password_mark(&engine, &holder));
+    holder.note(&mut document);
     let mut transaction = Transaction::new();
     transaction.put(&TOKENS, document.clone());
     engine.store.commit(transaction).await?;
-    for secret in ["operator", OF_BROKER, PASSWORD] {
-        document.remove(secret);
-    }
+    hide_holder(&mut document);
     document.insert("token", token);
     created(document)
 }
@@ -82,6 +85,7 @@ pub(crate) async fn revoke(State(engine): Broker, Path(id): Path<String>) -> Ans
     let mut transaction = Transaction::new();
     transaction.delete(&TOKENS, &id);
     engine.store.commit(transaction).await?;
+    engine.change_admissions();
     no_content()
 }
 
@@ -107,11 +111,32 @@ pub(crate) fn holder(engine: &Engine, user: Option<&Value>, is_service: bool) ->
     }
     let is_operator = requester().is_none_or(|requester| requester.is_local || requester.is_operator);
     // Where roles decide, an operator cannot make an operator of another user.
+    let bearer_until = requester().filter(|_| user == own).and_then(|requester| requester.bearer_until);
+    let stored = engine.broker.access().user(user).filter(|_| bearer_until.is_none());
     Ok(Holder {
         user: user.to_owned(),
+        user_id: stored.map(|stored| stored.id.clone()),
+        bearer_until,
         is_operator: is_operator && (user == own || !engine.roles().is_enforced()),
         is_run: false,
     })
+}
+
+impl Holder {
+    /// Writes the holder into the document of a token or a key.
+    pub(super) fn note(&self, document: &mut Map) {
+        document.insert("user", self.user.as_str());
+        document.insert(USER_ID, self.user_id.clone());
+        document.insert("operator", self.is_operator);
+        document.insert(BEARER_UNTIL, self.bearer_until.map(|end| end.to_string()));
+    }
+}
+
+/// Removes what no answer shows of a holder.
+pub(super) fn hide_holder(document: &mut Map) {
+    for secret in ["operator", USER_ID, BEARER_UNTIL, PASSWORD] {
+        document.remove(secret);
+    }
 }
 
 /// What a client notes about a token or an API key.
@@ -152,33 +177,40 @@ impl Engine {
         let expiry = document.get("expiry")?.as_str()?.parse().ok()?;
         let holder = self.holder_of(&document)?;
         let password = document.get(PASSWORD).and_then(Value::as_str);
-        let is_same = password.is_none() || password == password_mark(self, &holder.user).as_deref();
+        let is_same = password.is_none() || password == password_mark(self, &holder).as_deref();
         (self.now() < expiry && is_same).then_some(holder)
     }
 
-    /// Whether the broker has this user.
-    pub(super) fn is_of_broker(&self, user: &str) -> bool {
-        self.broker.access().user(user).is_some()
-    }
-
-    /// The holder of a stored token or key, with the rights that its user has now; `None` if the user is gone.
+    /// The holder of a stored token or key, with the rights that its user has now; `None` if the user is gone, even if
+    /// another one has the name.
     pub(crate) fn holder_of(&self, document: &Map) -> Option<Holder> {
         let user = document.get("user")?.as_str()?.to_owned();
         let was_operator = document.get("operator") != Some(&Value::Bool(false));
-        let is_operator = match document.get(OF_BROKER) {
-            Some(Value::Bool(true)) => {
-                was_operator && may_administer(&self.broker.access().identity_of(&user)?)
+        let user_id = document.get(USER_ID).and_then(Value::as_str).map(str::to_owned);
+        let is_operator = match &user_id {
+            Some(id) => {
+                let access = self.broker.access();
+                access.user(&user).filter(|stored| stored.id == *id)?;
+                was_operator && may_administer(&access.identity_of(&user)?)
             }
             // StackStorm's services have names of which the broker knows nothing.
-            _ => was_operator,
+            None => was_operator,
         };
-        Some(Holder { user, is_operator, is_run: false })
+        let bearer_until = document.get(BEARER_UNTIL).and_then(|end| end.as_str()?.parse().ok());
+        Some(Holder { user, user_id, is_operator, is_run: false, bearer_until })
+    }
+
+    /// When the access token ends that states this identity, if one does.
+    pub(crate) fn bearer_until(&self, identity: &Identity) -> Option<Timestamp> {
+        let left = identity.rights.valid_until()?.since(self.broker.now());
+        self.now().plus_micros(i64::try_from(left.as_micros()).ok()?)
     }
 }
 
 /// What tells a user's password from those before and after it; `None` for a user without one.
-fn password_mark(engine: &Engine, user: &str) -> Option<String> {
-    engine.broker.access().user(user)?.password.as_ref().map(|hash| hash.mark())
+fn password_mark(engine: &Engine, holder: &Holder) -> Option<String> {
+    holder.user_id.as_ref()?;
+    engine.broker.access().user(&holder.user)?.password.as_ref().map(|hash| hash.mark())
 }
 
 /// What is stored of a token, which its holder alone has.

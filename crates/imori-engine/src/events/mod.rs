@@ -10,4 +10,4 @@ pub(crate) use dispatch::EventError;
 pub(crate) use own::{report_ends, run_own_events};
 pub(crate) use queues::run_readers;
 pub(crate) use timers::run_timers;
-pub(crate) use webhooks::{INJECTION, WebhookAnswer, WebhookRefusal};
+pub(crate) use webhooks::{WebhookAnswer, WebhookRefusal};

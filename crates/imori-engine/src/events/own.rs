@@ -12,6 +12,7 @@ use super::dispatch::TriggerEvent;
 use crate::engine::{Engine, Injection, OwnEvent};
 use crate::limits::EXECUTIONS_LOADED;
 use crate::notifications::NOTIFY_TYPE;
+use crate::parameters::masked_parameters;
 use crate::registry::ACTION_TYPE;
 use crate::store::{ENDS, EXECUTIONS, Query, StoreError, Transaction};
 
@@ -63,7 +64,7 @@ async fn action_ended(engine: &Arc<Engine>, execution: &Map) {
     payload.insert("action_name", name);
     payload.insert("action_ref", action);
     payload.insert("runner_ref", of("runner"));
-    payload.insert("parameters", of("parameters"));
+    payload.insert("parameters", masked_parameters(&engine.registry(), execution));
     payload.insert("result", of("result"));
     let end = of("end_timestamp").as_str().and_then(|end| end.parse::<Timestamp>().ok());
     let seconds = end.map_or(0, |end| u32::try_from(end.seconds()).unwrap_or(u32::MAX));

@@ -17,4 +17,4 @@ pub(crate) use rule::RegisteredRule;
 pub(crate) use sensor::RegisteredSensor;
 pub(crate) use sensor_states::{SensorStates, SensorStatus};
 pub(crate) use trigger::{ACTION_TYPE, TIMER_TYPES, Trigger};
-pub(crate) use webhook::Webhook;
+pub(crate) use webhook::{INJECTION, Webhook};

@@ -8,9 +8,9 @@ use imori_automation::value::Map;
 
 use super::alias::RegisteredAlias;
 use super::policy::{ActionPolicies, RegisteredPolicy};
-use super::rule::{RegisteredRule, TriggerTypes};
+use super::rule::RegisteredRule;
 use super::sensor::RegisteredSensor;
-use super::trigger::Trigger;
+use super::trigger::{Trigger, TriggerTypes};
 use super::webhook::Webhook;
 use crate::packs::pack::Pack;
 

@@ -1,6 +1,5 @@
 //! A rule as it is registered: its document, compiled, with its trigger.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use imori_automation::ids::Id;
@@ -10,10 +9,8 @@ use imori_automation::timers::Timer;
 use imori_automation::value::{Map, Value};
 use imori_automation::webhooks::WebhookSettings;
 
-use super::trigger::{TIMER_TYPES, Trigger, WEBHOOK_TYPE};
-
-/// Trigger types by reference.
-pub(crate) type TriggerTypes = BTreeMap<String, Arc<Map>>;
+use super::trigger::{TIMER_TYPES, Trigger, TriggerTypes, WEBHOOK_TYPE};
+use super::webhook::INJECTION;
 
 /// A rule, compiled.
 #[derive(Debug)]
@@ -66,6 +63,17 @@ impl RegisteredRule {
         Ok(RegisteredRule { document, rule: Arc::new(rule), trigger: Arc::new(trigger) })
     }
 
+    /// The document for a user who may not write the rule: without the secrets of its trigger.
+    pub(crate) fn masked_document(&self, types: &TriggerTypes) -> Map {
+        let mut document = self.document.clone();
+        if let Some(Value::Map(trigger)) = document.get("trigger") {
+            let mut trigger = trigger.clone();
+            trigger.insert("parameters", self.trigger.masked_parameters(types));
+            document.insert("trigger", trigger);
+        }
+        document
+    }
+
     /// Its reference.
     pub(crate) fn reference(&self) -> &str {
         self.document.get("ref").and_then(Value::as_str).unwrap_or_default()
@@ -87,7 +95,13 @@ fn check_trigger(trigger: &Trigger, types: &TriggerTypes) -> Result<(), String> 
         return Timer::read(&trigger.kind, &trigger.parameters).map(drop).map_err(|error| error.to_string());
     }
     if trigger.kind == WEBHOOK_TYPE {
-        return WebhookSettings::read(&trigger.parameters).map(drop).map_err(|error| error.to_string());
+        let settings = WebhookSettings::read(&trigger.parameters).map_err(|error| error.to_string())?;
+        return match settings.url == INJECTION {
+            true => Err(format!(
+                "`{INJECTION}` is no address of a webhook: requests to it name their trigger; use another `url`"
+            )),
+            false => Ok(()),
+        };
     }
     match kind.get("parameters_schema").and_then(Value::as_map).filter(|schema| !schema.is_empty()) {
         None => Ok(()),

@@ -1,7 +1,15 @@
 //! A trigger: a trigger type with parameters, as a rule names it.
 
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
 use imori_automation::ids::Id;
+use imori_automation::parameters::{MASK, mask, mask_parameters};
 use imori_automation::value::{Map, Value};
+use imori_automation::webhooks::SECRET_SETTINGS;
+
+/// Trigger types by reference.
+pub(crate) type TriggerTypes = BTreeMap<String, Arc<Map>>;
 
 /// The trigger type of ends of actions.
 pub(crate) const ACTION_TYPE: &str = "core.st2.generic.actiontrigger";
@@ -38,11 +46,28 @@ impl Trigger {
         Trigger { id, reference, kind: kind.to_owned(), parameters }
     }
 
-    /// The document that the API shows.
-    pub(crate) fn document(&self) -> Map {
+    /// The document that the API shows, without secrets.
+    pub(crate) fn document(&self, types: &TriggerTypes) -> Map {
         let mut document = self.full_document();
-        document.insert("parameters", shown(&self.parameters));
+        document.insert("parameters", self.masked_parameters(types));
         document
+    }
+
+    /// A payload with masks for what the schema of the type calls secret.
+    pub(crate) fn masked_payload(&self, types: &TriggerTypes, payload: &Value) -> Value {
+        let schema = types.get(&self.kind).and_then(|kind| kind.get("payload_schema"));
+        schema.map_or_else(|| payload.clone(), |schema| mask(payload, schema))
+    }
+
+    /// The parameters with masks for a webhook's secrets, and for what the schema of the type calls secret.
+    pub(crate) fn masked_parameters(&self, types: &TriggerTypes) -> Map {
+        let schema = types.get(&self.kind).and_then(|kind| kind.get("parameters_schema"));
+        let properties = schema.and_then(|schema| schema.get("properties")?.as_map());
+        let masked = properties.map_or_else(
+            || self.parameters.clone(),
+            |properties| mask_parameters(&self.parameters, properties),
+        );
+        if self.kind == WEBHOOK_TYPE { mask_webhook(masked) } else { masked }
     }
 
     /// The document with secret parameters, for the sensor of its type.
@@ -60,13 +85,15 @@ impl Trigger {
     }
 }
 
-/// The parameters without a webhook's secret.
-fn shown(parameters: &Map) -> Map {
-    let mut shown = parameters.clone();
-    for key in ["secret", "secrets", "token", "verify_token"] {
-        if shown.contains_key(key) {
-            shown.insert(key, "********");
+/// Masks the secrets of a webhook, which stand beside its address or below `x-imori`.
+fn mask_webhook(mut parameters: Map) -> Map {
+    for key in SECRET_SETTINGS {
+        if parameters.contains_key(key) {
+            parameters.insert(key, MASK);
         }
     }
-    shown
+    if let Some(Value::Map(inner)) = parameters.get("x-imori") {
+        parameters.insert("x-imori", mask_webhook(inner.clone()));
+    }
+    parameters
 }

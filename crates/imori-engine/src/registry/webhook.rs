@@ -7,6 +7,9 @@ use imori_automation::webhooks::WebhookSettings;
 
 use super::trigger::{Trigger, WEBHOOK_TYPE};
 
+/// The address whose requests name their trigger, as in StackStorm; no rule has it.
+pub(crate) const INJECTION: &str = "st2";
+
 /// A webhook.
 #[derive(Debug)]
 pub(crate) struct Webhook {

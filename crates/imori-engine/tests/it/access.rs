@@ -138,9 +138,17 @@ const END: &str = "\n<!-- The end of the table of the automation. -->";
 
 #[test]
 fn the_page_on_rights_has_the_table_of_the_api() {
-    let mut table = String::from("| method | path | login | permission | on |\n|---|---|---|---|---|\n");
-    for (method, path, Need { login, permission, target, .. }) in api_rows() {
-        writeln!(table, "| {method} | `{path}` | {login} | {permission} | {target} |").unwrap();
+    let mut table = String::from(
+        "| method | path | login | permission | on | largest body | audited |\n|---|---|---|---|---|---|---|\n",
+    );
+    for (method, path, need) in api_rows() {
+        let Need { login, permission, target, body_bytes_max, is_change, .. } = need;
+        let (body, audited) = (body_bytes_max >> 20, if is_change { "yes" } else { "refusals" });
+        writeln!(
+            table,
+            "| {method} | `{path}` | {login} | {permission} | {target} | {body} MiB | {audited} |"
+        )
+        .unwrap();
     }
     let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/rights.md");
     let text = fs::read_to_string(&page).unwrap();
