@@ -16,7 +16,10 @@ from harness.admin import Answer, ask, read
 from harness.imori import Imori, running_imori
 
 PAGE = Path(__file__).resolve().parents[2] / "docs/reference/rights.md"
-ROW = re.compile(r"^\| (GET|PUT|POST|DELETE) \| `(/\S*)` \| ([^|]+) \| ([^|]+) \|$", re.MULTILINE)
+ROW = re.compile(
+    r"^\| (GET|PUT|POST|DELETE) \| `(/\S*)` \| ([^|]+) \| ([^|]+) \| \d+ MiB \| (yes|refusals) \|$",
+    re.MULTILINE,
+)
 
 ALL = {"configure": ".*", "write": ".*", "read": ".*"}
 NONE = {"configure": "^$", "write": "^$", "read": "^$"}
@@ -114,7 +117,7 @@ class Row:
     right: str
 
 
-ROWS = [Row(*found.groups()) for found in ROW.finditer(PAGE.read_text())]
+ROWS = [Row(*found.groups()[:4]) for found in ROW.finditer(PAGE.read_text())]
 
 
 @pytest.fixture(scope="module")
@@ -197,6 +200,23 @@ def test_an_endpoint_asks_for_its_tag_and_right(imori: Imori, row: Row) -> None:
             assert is_refused(answer), f"{user}: {answer.status} {answer.body}"
         else:
             assert not is_refused(answer), f"{user}: {answer.status} {answer.body}"
+
+
+@pytest.mark.parametrize(
+    "suffix",
+    ["/absent", "//absent", "%2Fabsent", "/v1/session", "/readyz", ";/readyz", "/../readyz"],
+)
+def test_a_path_without_a_row_is_nothing_for_everybody(imori: Imori, suffix: str) -> None:
+    # SECURITY ROOM-01: no path opens another, and none tells who may use it.
+    for path in sorted({row.path for row in ROWS if not row.path.endswith("}")}):
+        for login in (None, "chief:chief"):
+            answer = ask(imori, path + suffix, login=login)
+            is_row = login is not None or answer.status in (404, 405)
+            # A suffix may be a name in the path of another row, which then asks for its login.
+            forms = [re.sub(r"\{\w+\}", "[^/]*", row.path) for row in ROWS]
+            is_named = any(re.fullmatch(form, path + suffix) for form in forms)
+            is_asked = answer.status == 401 and is_named
+            assert is_row or is_asked, f"{path}{suffix}: {answer.status}"
 
 
 @pytest.mark.parametrize("api", ["/api", "/v1"])

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from harness.admin import ask
-from harness.automation import FINAL, Automation, running_automation, signed
+from harness.automation import FINAL, Answer, Automation, running_automation, signed
 from harness.deadline import DEADLINE_S, wait_for
 
 PAGE = Path(__file__).resolve().parents[2] / "docs/reference/rights.md"
@@ -308,18 +308,22 @@ def test_the_secret_of_a_webhook_is_for_those_who_may_write_its_rule(tmp_path: P
             put_user(automation, user, user, "")
         chief, watcher = basic("chief", "chief"), basic("watcher", "watcher")
         secret = "s3cret-of-a-sender"
-        for name, parameters in {
-            "beside": {"scheme": "github", "secret": secret},
-            "below": {"x-imori": {"scheme": "github", "secrets": [secret]}},
-        }.items():
+
+        def make(name: str, **parameters: object) -> Answer:
             rule = {
                 "name": name,
                 "pack": "default",
-                "trigger": {"type": "core.st2.webhook", "parameters": {"url": name, **parameters}},
+                "trigger": {"type": "core.st2.webhook", "parameters": parameters},
                 "action": {"ref": "core.noop"},
             }
-            made = automation.ask("POST", "/v1/rules", rule, chief)
-            assert made.status == 201, made
+            return automation.ask("POST", "/v1/rules", rule, chief)
+
+        beside = make("beside", url="beside", scheme="github", secret=secret)
+        assert beside.status == 201, beside
+        below = make(
+            "below", **{"url": "below", "x-imori": {"scheme": "github", "secrets": [secret]}}
+        )
+        assert below.status == 201, below
         for path in ["/v1/rules", "/v1/rules/views", "/v1/triggers", "/v1/webhooks"] + [
             f"/v1/rules/default.{name}" for name in ("beside", "below")
         ]:
@@ -328,8 +332,7 @@ def test_the_secret_of_a_webhook_is_for_those_who_may_write_its_rule(tmp_path: P
             assert secret not in str(shown.body), path
             is_rule = path.startswith("/v1/rules")
             assert (secret in str(automation.ask("GET", path, None, chief).body)) == is_rule, path
-        rule["name"], rule["trigger"]["parameters"]["url"] = "reserved", "/st2/"
-        refused = automation.ask("POST", "/v1/rules", rule, chief)
+        refused = make("reserved", url="/st2/", scheme="github", secret=secret)
         assert refused.status == 400, refused
         assert "`st2` is no address of a webhook" in refused.body["faultstring"]
         assert automation.imori.stop() == 0

@@ -1,6 +1,5 @@
 //! The endpoints of `/api` with the tag and right that each needs, and the router of the whole admin listener.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use axum::Router;
@@ -18,12 +17,12 @@ use super::{
     permissions, policies, probes, queues, users, vhosts,
 };
 use crate::console;
-use crate::http::{Endpoint, Right, row, without_login, without_login_here};
+use crate::http::{Access, Endpoint, Login, Right, row, without_login, without_login_here};
 use crate::limits::ADMIN_BODY_BYTES_MAX;
 use crate::operations::limits::Limited;
 use crate::requests::admin_state::AdminState;
 use crate::requests::answer::Answer;
-use crate::requests::login::{challenge_no_page, log_in};
+use crate::requests::login::{behind_login, challenge_no_page, log_in};
 use crate::requests::problem::{Problem, word_refusals};
 use crate::requests::tags::behind_tags;
 use crate::v1;
@@ -37,31 +36,40 @@ const DELETE: Method = Method::DELETE;
 /// of `/api` may end with a slash.
 pub(crate) fn routes(state: Arc<AdminState>, automation: Option<Router>) -> Router {
     let mut routes = Router::new();
-    let mut logins = HashMap::new();
+    let admitted = |endpoint: &Endpoint<Arc<AdminState>>| {
+        behind_login(behind_tags(endpoint, &state), endpoint.access, &state)
+    };
     for endpoint in endpoints() {
-        let (path, slashed) = (endpoint.path.to_owned(), format!("{}/", endpoint.path));
-        let answers = behind_tags(&endpoint, &state);
-        routes = routes.route(&path, answers.clone()).route(&slashed, answers);
-        logins.extend([(path, endpoint.access.login), (slashed, endpoint.access.login)]);
+        let answers = admitted(&endpoint);
+        routes = routes.route(endpoint.path, answers.clone()).route(&format!("{}/", endpoint.path), answers);
     }
     for endpoint in v1::endpoints() {
-        routes = routes.route(endpoint.path, behind_tags(&endpoint, &state));
-        logins.insert(endpoint.path.to_owned(), endpoint.access.login);
+        routes = routes.route(endpoint.path, admitted(&endpoint));
     }
-    routes = match automation {
-        Some(automation) => routes.nest_service("/automation", automation),
-        None => routes.route("/automation/{*path}", any(async || no_automation())),
+    let mounted = match automation {
+        Some(automation) => Router::new().nest_service("/automation", automation),
+        None => Router::new().route("/automation/{*path}", any(async || no_automation())),
     };
     routes
+        .merge(mounted.layer(from_fn_with_state((Arc::clone(&state), AUTOMATION), log_in)))
         .fallback(async || Answer::not_found())
         .method_not_allowed_fallback(async || Answer::not_allowed())
-        .layer(from_fn_with_state((Arc::clone(&state), Arc::new(logins)), log_in))
         .merge(router(&console::endpoints()))
         .layer(from_fn_with_state(Guarded::new(&state.broker, ADMIN_BODY_BYTES_MAX), guard))
         .layer(from_fn(word_refusals))
         .layer(from_fn(challenge_no_page))
         .with_state(state)
 }
+
+/// What the automation's paths need before their own table decides: a login of this listener. The automation itself writes
+/// what changed to the audit log.
+const AUTOMATION: Access = Access {
+    login: Login::Needed,
+    action: Action::Manage,
+    right: Right::Nothing,
+    body_bytes_max: ADMIN_BODY_BYTES_MAX,
+    is_change: false,
+};
 
 /// The answer of a broker without automation.
 fn no_automation() -> Problem {

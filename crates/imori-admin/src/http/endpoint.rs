@@ -10,6 +10,8 @@ use axum::http::Method;
 use imori_core::authorize::Action;
 use imori_server::http::{Answering, Endpoint as Row};
 
+use crate::limits::ADMIN_BODY_BYTES_MAX;
+
 /// A row of the tables.
 pub type Endpoint<S> = Row<S, Access>;
 
@@ -22,6 +24,10 @@ pub struct Access {
     pub action: Action,
     /// The right that the handler asks for.
     pub right: Right,
+    /// The most bytes of a body.
+    pub body_bytes_max: u64,
+    /// Whether each request leaves a line in the audit log, and not only a refused one.
+    pub is_change: bool,
 }
 
 /// The clients that have to log in.
@@ -89,7 +95,10 @@ where
     H: Handler<T, S, Future = Answering> + Sync,
     S: Clone + Send + Sync + 'static,
 {
-    Row::new(method, path, Access { login: Login::Needed, action, right }, handler)
+    let is_change = !method.is_safe();
+    let access =
+        Access { login: Login::Needed, action, right, body_bytes_max: ADMIN_BODY_BYTES_MAX, is_change };
+    Row::new(method, path, access, handler)
 }
 
 /// The same row for every client.

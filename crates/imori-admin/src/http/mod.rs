@@ -5,6 +5,7 @@ mod names;
 mod gathered;
 mod streamed;
 
+pub(crate) use endpoint::Access;
 pub use endpoint::{Endpoint, Login, Right};
 pub(crate) use endpoint::{row, without_login, without_login_here};
 pub use gathered::gathered;

@@ -1,13 +1,13 @@
 //! Logs users in to the admin listener and gives each request its user's identity.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use axum::extract::{Request, State};
 use axum::http::StatusCode;
 use axum::http::header::{AUTHORIZATION, WWW_AUTHENTICATE};
-use axum::middleware::Next;
+use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse as _, Response};
+use axum::routing::MethodRouter;
 use imori_core::authorize::{Identity, Rights, Tag};
 use imori_core::login::Verdict;
 use imori_core::name::Name;
@@ -16,13 +16,10 @@ use imori_server::http::{HttpLogin, RequestOrigin};
 use super::admin_state::AdminState;
 use super::answer::Answer;
 use super::sessions::has_cookie;
-use crate::http::{Login as LoginNeed, Names, names_without_login};
+use crate::http::{Access, Login as LoginNeed, Names, names_without_login};
 
 /// The header in which browsers name the use of an answer: `document` for one that the user opens.
 const SEC_FETCH_DEST: &str = "sec-fetch-dest";
-
-/// The login that each path needs; a path that is not listed needs one from every client.
-type Logins = HashMap<String, LoginNeed>;
 
 /// Removes the challenge from an answer to a page that signs in by itself, for which the browser would ask its user for
 /// a login.
@@ -37,15 +34,23 @@ pub(crate) async fn challenge_no_page(request: Request, next: Next) -> Response 
     answer
 }
 
+/// The handlers of a path behind the login that it needs, and before the line of the audit log that it leaves.
+pub(crate) fn behind_login(
+    answers: MethodRouter<Arc<AdminState>>,
+    access: Access,
+    state: &Arc<AdminState>,
+) -> MethodRouter<Arc<AdminState>> {
+    answers.route_layer(from_fn_with_state((Arc::clone(state), access), log_in))
+}
+
 /// Passes a request on with its user's [`Identity`] and [`Names`] as extensions, or refuses it.
 pub(crate) async fn log_in(
-    State((state, logins)): State<(Arc<AdminState>, Arc<Logins>)>,
+    State((state, access)): State<(Arc<AdminState>, Access)>,
     mut request: Request,
     next: Next,
 ) -> Response {
-    let need = logins.get(request.uri().path()).copied().unwrap_or(LoginNeed::Needed);
     let is_anonymous = !request.headers().contains_key(AUTHORIZATION);
-    match need {
+    match access.login {
         LoginNeed::NotNeeded if is_anonymous => return next.run(request).await,
         LoginNeed::NeededFromElsewhere if is_anonymous && state.broker.is_from_here(&request) => {
             let names = names_without_login(&state.broker, &request);
@@ -77,8 +82,8 @@ pub(crate) async fn log_in(
             request.extensions_mut().insert(identity);
             let asked = (request.method().clone(), request.uri().path().to_owned());
             let response = next.run(request).await;
-            let (is_read, status) = (asked.0.is_safe(), response.status());
-            if !is_read || status == StatusCode::UNAUTHORIZED || status == StatusCode::FORBIDDEN {
+            let status = response.status();
+            if access.is_change || status == StatusCode::UNAUTHORIZED || status == StatusCode::FORBIDDEN {
                 let asked = (asked.0.as_str(), asked.1.as_str());
                 state.broker.note_http_request(origin.source, &user, asked, status.as_u16());
             }

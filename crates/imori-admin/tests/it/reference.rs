@@ -30,7 +30,8 @@ fn check(page: &str, table: &str, test: &str) {
 
 #[test]
 fn the_page_on_rights_has_the_table_of_endpoints() {
-    let mut table = String::from("| method | path | tag | right |\n|---|---|---|---|\n");
+    let mut table =
+        String::from("| method | path | tag | right | largest body | audited |\n|---|---|---|---|---|---|\n");
     for endpoint in api_endpoints().into_iter().chain(v1_endpoints()) {
         let Endpoint { method, path, access, .. } = &endpoint;
         let right = access.right;
@@ -45,7 +46,9 @@ fn the_page_on_rights_has_the_table_of_endpoints() {
             Action::Administer => "`administrator`",
             _ => "`management`",
         };
-        writeln!(table, "| {method} | `{path}` | {tag}{login} | {right} |").unwrap();
+        let body = access.body_bytes_max >> 20;
+        let audited = if access.is_change { "yes" } else { "refusals" };
+        writeln!(table, "| {method} | `{path}` | {tag}{login} | {right} | {body} MiB | {audited} |").unwrap();
     }
     check("rights.md", &table, "table_of_endpoints");
 }
