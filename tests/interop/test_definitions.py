@@ -173,6 +173,158 @@ def test_an_administrator_imports_what_it_may_make(tmp_path: Path) -> None:
         assert imori.stop() == 0
 
 
+# The rows of a document that a broker takes, of which a broken one is refused at its end.
+QUEUE = {"name": "made", "vhost": "/", "durable": True, "arguments": {}}
+BROKEN_BINDING = {
+    "source": "nowhere",
+    "vhost": "/",
+    "destination": "made",
+    "destination_type": "queue",
+    "routing_key": "",
+    "arguments": {},
+}
+CONSUMER = {"durable_name": "reader", "ack_policy": "explicit"}
+STREAM = {
+    "name": "KEPT",
+    "vhost": "/",
+    "configuration": {"name": "KEPT", "subjects": ["kept.>"]},
+    "consumers": [],
+}
+OWN_PASSWORD = {"name": "chief", "password": "changed", "tags": "administrator"}
+RIGHTS = {"user": "chief", "vhost": "/", "configure": ".*", "write": ".*", "read": ".*"}
+
+
+def everything(imori: Imori) -> dict[str, Any]:
+    """Returns all definitions, with the hashes of passwords."""
+    exported: dict[str, Any] = read(imori, "/api/definitions")
+    return exported
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"permissions": [RIGHTS], "bindings": [BROKEN_BINDING]}, "`nowhere`"),
+        ({"queues": [QUEUE]}, "`made`"),
+        (
+            {
+                "permissions": [RIGHTS],
+                "queues": [QUEUE, QUEUE | {"name": "kept", "arguments": {"x-max-length": 7}}],
+            },
+            "queue `kept`",
+        ),
+        (
+            {
+                "permissions": [RIGHTS],
+                "parameters": [
+                    {
+                        "component": "vhost-limits",
+                        "name": "limits",
+                        "vhost": "/",
+                        "value": {"max-queues": 3},
+                    }
+                ],
+                "queues": [QUEUE, QUEUE | {"name": "over"}],
+            },
+            "queue `over`",
+        ),
+        (
+            {
+                "permissions": [RIGHTS],
+                "streams": [
+                    {
+                        "name": "TAKEN",
+                        "vhost": "/",
+                        "configuration": {"name": "TAKEN", "subjects": ["taken.>"]},
+                        "consumers": [CONSUMER],
+                    },
+                    STREAM | {"consumers": [CONSUMER]},
+                ],
+                "bindings": [
+                    BROKEN_BINDING | {"source": "amq.fanout", "destination": "kept"},
+                    BROKEN_BINDING,
+                ],
+            },
+            "`nowhere`",
+        ),
+    ],
+)
+def test_a_refused_document_changes_nothing(
+    tmp_path: Path, change: dict[str, Any], reason: str
+) -> None:
+    """SECURITY ROOM-13: above all no password, so that the importer can correct and repeat it."""
+    with running_imori(tmp_path, admin=True) as imori:
+        chief: object = {"password": "chief", "tags": "administrator"}
+        assert ask(imori, "/api/users/chief", method="PUT", body=chief).status == 201
+        kept = {"queues": [QUEUE | {"name": "kept"}], "streams": [STREAM]}
+        assert ask(imori, "/api/definitions", method="POST", body=kept).status == 204
+        before = everything(imori)
+        refused = {
+            "users": [OWN_PASSWORD],
+            "vhosts": [{"name": "fresh"}, {"name": "/", "description": "changed"}],
+            "exchanges": [
+                {"name": "made", "vhost": vhost, "type": "topic", "durable": True, "arguments": {}}
+                for vhost in ("fresh", "/")
+                if vhost == "fresh" or "permissions" in change
+            ],
+            "policies": [
+                {"name": "p", "vhost": "/", "pattern": "", "definition": {"max-length": 9}}
+            ],
+        } | change
+        if change.get("bindings"):
+            refused["queues"] = [QUEUE]
+        for _ in range(2):
+            answer = ask(
+                imori, "/api/definitions", method="POST", login="chief:chief", body=refused
+            )
+            assert (answer.status, reason in answer.json()["reason"]) == (400, True), answer
+            assert everything(imori) == before
+        assert imori.stop() == 0
+
+
+def test_an_importer_gets_its_new_password_and_rights_with_the_document(tmp_path: Path) -> None:
+    with running_imori(tmp_path, admin=True) as imori:
+        chief: object = {"password": "chief", "tags": "administrator"}
+        assert ask(imori, "/api/users/chief", method="PUT", body=chief).status == 201
+        taken = {"users": [OWN_PASSWORD], "permissions": [RIGHTS], "queues": [QUEUE]}
+        for password, status in (("chief", 204), ("chief", 401), ("changed", 204)):
+            login = f"chief:{password}"
+            answer = ask(imori, "/api/definitions", method="POST", login=login, body=taken)
+            assert answer.status == status, answer
+        assert ask(imori, "/api/queues/%2F/made").status == 200
+        assert imori.stop() == 0
+
+
+def test_a_hash_of_md5_and_a_default_type_are_told_as_left_out(tmp_path: Path) -> None:
+    hashed = base64.b64encode(b"salt" + bytes(16)).decode()
+    with running_imori(tmp_path, admin=True) as imori:
+        taken = {
+            "users": [
+                {"name": "unsaid", "password_hash": hashed, "tags": ""},
+                {
+                    "name": "said",
+                    "password_hash": hashed,
+                    "hashing_algorithm": "rabbit_password_hashing_md5",
+                    "tags": "",
+                },
+            ],
+            "vhosts": [
+                {"name": "a", "default_queue_type": "quorum"},
+                {"name": "b", "metadata": {"default_queue_type": "stream"}},
+                {"name": "c", "default_queue_type": "undefined"},
+            ],
+        }
+        answer = ask(imori, "/api/definitions", method="POST", body=taken)
+        assert answer.json()["left_out"] == [
+            f"user `{name}`: a password hashed by `rabbit_password_hashing_md5`; set a new one"
+            for name in ("unsaid", "said")
+        ] + [
+            f'vhost `{name}`: `default_queue_type` "{kind}"; '
+            "give queues the argument `x-queue-type`"
+            for name, kind in (("a", "quorum"), ("b", "stream"))
+        ]
+        assert imori.stop() == 0
+
+
 def test_the_definitions_of_a_vhost_go_to_another(tmp_path: Path) -> None:
     with running_imori(tmp_path, admin=True) as imori:
         assert ask(imori, "/api/definitions", method="POST", body=document()).status == 200

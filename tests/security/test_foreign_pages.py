@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import http.client
 import json
 import shutil
 import subprocess
@@ -32,9 +34,7 @@ FLAGS = [
     "--disable-popup-blocking",
 ]
 
-pytestmark = [
-    pytest.mark.skipif(CHROMIUM is None, reason="chromium is not installed"),
-]
+needs_chromium = pytest.mark.skipif(CHROMIUM is None, reason="chromium is not installed")
 
 # Logs in as the operator would, in a window of its own; the browser remembers the login for the
 # host. Then fetches in every way that needs no preflight, and in those that do.
@@ -117,6 +117,7 @@ def add_spare(imori: Imori) -> None:
     assert answer.status == 201, answer.body
 
 
+@needs_chromium
 def test_a_form_of_another_origin_is_refused(imori: Imori, tmp_path: Path) -> None:
     # SECURITY WEB-02, WEB-03.
     queue = "/api/queues/%2F/asked"
@@ -133,6 +134,7 @@ def test_a_form_of_another_origin_is_refused(imori: Imori, tmp_path: Path) -> No
     assert "a page of another origin changes nothing here" in shown
 
 
+@needs_chromium
 def test_fetches_of_another_origin_change_nothing(imori: Imori, tmp_path: Path) -> None:
     # SECURITY WEB-02, WEB-03.
     add_spare(imori)
@@ -171,3 +173,100 @@ def test_a_change_says_whose_it_is(
     if status in (403, 415):
         assert answer.headers["Connection"] == "close"
         assert ask(imori, f"/api{path.removeprefix(api)}").status == 404
+
+
+def form(*parts: tuple[str, bytes]) -> bytes:
+    """Returns a form with these fields, as a browser writes it."""
+    head = 'Content-Disposition: form-data; name="{}"; filename="d.json"\r\n'
+    kind = "Content-Type: application/json\r\n\r\n"
+    fields = [f"--x\r\n{head.format(name)}{kind}".encode() + body for name, body in parts]
+    return b"\r\n".join([*fields, b"--x--\r\n"])
+
+
+DOCUMENT = json.dumps({"users": [{"name": "uploaded", "password": "p", "tags": ""}]}).encode()
+
+
+def upload(
+    imori: Imori,
+    headers: dict[str, str],
+    *,
+    path: str = "/api/definitions",
+    body: bytes = form(("file", DOCUMENT)),
+    has_login: bool = True,
+) -> int:
+    """Sends a form and returns the status."""
+    assert imori.admin is not None
+    kind = "multipart/form-data; boundary=x"
+    login = base64.b64encode(f"operator:{imori.operator_password()}".encode()).decode()
+    own = {"Content-Type": kind} | ({"Authorization": f"Basic {login}"} if has_login else {})
+    connection = http.client.HTTPConnection(*imori.admin, timeout=DEADLINE_S)
+    try:
+        connection.request("POST", path, body, own | headers)
+        return connection.getresponse().status
+    finally:
+        connection.close()
+
+
+def session(imori: Imori) -> str:
+    """Returns the cookie of a session of the console."""
+    body = {"user": "operator", "password": imori.operator_password()}
+    answer = ask(imori, "/v1/session", method="POST", login=None, body=body)
+    assert answer.status in {200, 201}, answer
+    return answer.headers["Set-Cookie"].split(";")[0]
+
+
+def test_a_program_uploads_definitions_as_a_form(imori: Imori) -> None:
+    # SECURITY WEB-03.
+    assert upload(imori, {}, body=form(("auth", b"x"), ("file", DOCUMENT))) == 204
+    assert "uploaded" in users(imori)
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"Origin": "http://evil.example"},
+        {"Origin": "null"},
+        {"Sec-Fetch-Site": "cross-site"},
+        {"Sec-Fetch-Site": "same-site"},
+        {"Cookie": "a=b"},
+    ],
+)
+def test_a_form_of_a_page_is_refused(imori: Imori, headers: dict[str, str]) -> None:
+    # SECURITY WEB-03.
+    assert upload(imori, headers) == 403
+    assert "uploaded" not in users(imori)
+
+
+def test_a_form_is_taken_by_no_cookie_and_at_one_path(imori: Imori) -> None:
+    # SECURITY WEB-03.
+    own = {"Cookie": session(imori), "Sec-Fetch-Site": "same-origin"}
+    assert upload(imori, own, has_login=False) == 403
+    assert upload(imori, {}, has_login=False) == 403
+    for path in (
+        "/api/definitions/",
+        "/api/definitions/%2F",
+        "/api/users/bulk-delete",
+        "/v1/config",
+    ):
+        assert upload(imori, {}, path=path) == 415, path
+    assert "uploaded" not in users(imori)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b"--x",
+        b"--x--\r\n",
+        b"--x\r\n\r\n",
+        form(("other", DOCUMENT)),
+        form(("file", b"[]")),
+        form(("file", DOCUMENT)).removesuffix(b"\r\n--x--\r\n"),
+        form(*[("other", b"")] * 17, ("file", DOCUMENT)),
+        form(("file", DOCUMENT)).replace(b"--x", b"--y"),
+    ],
+)
+def test_what_is_no_form_with_a_document_is_refused(imori: Imori, body: bytes) -> None:
+    # SECURITY WEB-07.
+    assert upload(imori, {}, body=body) == 400
+    assert users(imori) == {"admin"}

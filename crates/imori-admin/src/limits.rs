@@ -8,6 +8,12 @@ pub(crate) const LIMITED_SERIES_MAX: usize = 100;
 /// Bytes of a request's body on the admin listener, as in RabbitMQ. More: it is refused.
 pub(crate) const ADMIN_BODY_BYTES_MAX: u64 = 10 * 1024 * 1024;
 
+/// Bytes of the boundary of a form, as RFC 2046 has it. More: the form is refused.
+pub(crate) const BOUNDARY_BYTES_MAX: usize = 70;
+
+/// Fields of a form before the wanted one. RabbitMQ's page sends one. More: the form is refused.
+pub(crate) const FORM_FIELDS_MAX: usize = 16;
+
 /// Rows of a list produced at a time, about a kilobyte each. The rest follows when these are written and other
 /// requests had their turn.
 pub const HTTP_ROWS_AT_ONCE: usize = 256;

@@ -108,8 +108,8 @@ pub struct AcceptedConnection {
 
 /// The import of a definitions file, at the start and at each reload.
 pub trait ImportDefinitions: Send + Sync {
-    /// Imports the document of a file, whose users and vhosts belong to that file from now on: all users, vhosts and
-    /// permissions or none of them, and declarations up to the first refusal. The error is the text of the refusal.
+    /// Imports the document of a file, all or nothing; its users and vhosts belong to that file from now on. The error is
+    /// the text of the refusal.
     fn import(&self, file: &Path, document: Map<String, Value>) -> Importing<'_>;
 }
 

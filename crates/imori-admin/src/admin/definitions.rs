@@ -23,7 +23,7 @@ use crate::operations::take_over;
 use crate::operations::vhost_operator::VhostOperator;
 use crate::requests::admin_state::AdminState;
 use crate::requests::answer::Answer;
-use crate::requests::body::Body;
+use crate::requests::body::{Body, Upload};
 use crate::requests::operator::Operator;
 
 /// Exports users, vhosts, permissions, policies, and the durable declarations of each vhost.
@@ -211,22 +211,21 @@ fn stream_row(state: &AdminState, id: QueueId) -> Option<(Value, Vec<String>)> {
     has_configuration.then(|| (row, keys.collect()))
 }
 
-/// Imports a document: users, vhosts, permissions and policies all or none, then the declarations up to the first
-/// refusal. Existing objects are not deleted.
-pub(super) async fn import(operator: Operator, body: Body) -> Result<Answer, OperationError> {
-    import_document(operator, body, None).await
+/// Imports a document, all or nothing. Existing objects are not deleted.
+pub(super) async fn import(operator: Operator, Upload(document): Upload) -> Result<Answer, OperationError> {
+    import_document(operator, document, None).await
 }
 
 /// Imports a document into one vhost.
-pub(super) async fn import_vhost(operator: Operator, body: Body) -> Result<Answer, OperationError> {
+pub(super) async fn import_vhost(operator: Operator, Body(document): Body) -> Result<Answer, OperationError> {
     let vhost = operator.in_vhost()?.name;
-    import_document(operator, body, Some(vhost)).await
+    import_document(operator, document, Some(vhost)).await
 }
 
 /// Imports a document. The import runs to its end even if the client disconnects first.
 async fn import_document(
     operator: Operator,
-    Body(document): Body,
+    document: Map<String, Value>,
     vhost: Option<String>,
 ) -> Result<Answer, OperationError> {
     let import = Import::read(document, vhost.as_deref())?;

@@ -50,12 +50,13 @@ pub(crate) fn routes(state: Arc<AdminState>, automation: Option<Router>) -> Rout
         Some(automation) => Router::new().nest_service("/automation", automation),
         None => Router::new().route("/automation/{*path}", any(async || no_automation())),
     };
+    let guarded = Guarded::with_form_at(&state.broker, ADMIN_BODY_BYTES_MAX, "/api/definitions");
     routes
         .merge(mounted.layer(from_fn_with_state((Arc::clone(&state), AUTOMATION), log_in)))
         .fallback(async || Answer::not_found())
         .method_not_allowed_fallback(async || Answer::not_allowed())
         .merge(router(&console::endpoints()))
-        .layer(from_fn_with_state(Guarded::new(&state.broker, ADMIN_BODY_BYTES_MAX), guard))
+        .layer(from_fn_with_state(guarded, guard))
         .layer(from_fn(word_refusals))
         .layer(from_fn(challenge_no_page))
         .with_state(state)

@@ -1,6 +1,7 @@
 //! A queue, an exchange or a binding that an operator declares, through either admin API or in a document.
 
 use imori_core::arguments::{check_name, read_arguments, read_exchange};
+use imori_core::broker::DeleteOptions;
 use imori_core::internal::{Bind, BindTarget, DeclareQueue, Verb};
 use imori_core::name::Name;
 use imori_core::queue::QueueSettings;
@@ -69,6 +70,19 @@ impl Declaration {
             }
             Declaration::Exchange(exchange) => exchange.verb(),
             Declaration::Binding(binding) => Ok(Verb::Bind(Box::new(binding.bind()))),
+        }
+    }
+
+    /// The command that takes the declaration of a new object back.
+    pub(crate) fn opposite(&self) -> Verb {
+        match self {
+            Declaration::Queue { name, .. } => {
+                Verb::DeleteQueue { queue: Name::from(name.as_str()), options: DeleteOptions::default() }
+            }
+            Declaration::Exchange(ExchangeDeclaration { name, .. }) => {
+                Verb::DeleteExchange { exchange: Name::from(name.as_str()), if_unused: false }
+            }
+            Declaration::Binding(binding) => Verb::Unbind(Box::new(binding.bind())),
         }
     }
 }

@@ -125,6 +125,13 @@ struct PermissionRow {
     others: Map<String, Value>,
 }
 
+impl PermissionRow {
+    fn permission(&self) -> Permission {
+        let (configure, write, read) = (self.configure.clone(), self.write.clone(), self.read.clone());
+        Permission { configure, write, read, subjects: self.subjects.clone() }
+    }
+}
+
 #[derive(Debug, Deserialize)]
 struct TopicRow {
     user: String,
@@ -283,6 +290,9 @@ pub(crate) const VHOST_LIMITS_COMPONENT: &str = "vhost-limits";
 /// The component of the parameters that hold operator policies.
 pub(crate) const OPERATOR_POLICY_COMPONENT: &str = "operator_policy";
 
+/// The field of a vhost in RabbitMQ's documents with the type of queues that are declared without one.
+const DEFAULT_QUEUE_TYPE: &str = "default_queue_type";
+
 /// The document's metadata, which is ignored.
 const FACTS: [&str; 8] = [
     "rabbit_version",
@@ -398,11 +408,15 @@ impl Import {
         for vhost in &mut objects.vhosts {
             let what = format!("vhost `{}`", vhost.name.escape_debug());
             let mut others = vhost.others.clone();
+            let queue_type = others.remove(DEFAULT_QUEUE_TYPE).or_else(|| {
+                vhost.metadata.as_ref().and_then(|metadata| metadata.get(DEFAULT_QUEUE_TYPE).cloned())
+            });
             // RabbitMQ writes these for each vhost; they change nothing on one node.
-            ["tracing", "default_queue_type", "protected_from_deletion"]
-                .iter()
-                .for_each(|name| drop(others.remove(*name)));
+            ["tracing", "protected_from_deletion"].iter().for_each(|name| drop(others.remove(*name)));
             note(&mut left_out, &what, &others);
+            left_out.extend(queue_type.filter(is_other_queue_type).map(|kind| {
+                format!("{what}: `{DEFAULT_QUEUE_TYPE}` {kind}; give queues the argument `x-queue-type`")
+            }));
             if let Some(value) = vhost.limits.take() {
                 objects.vhost_limits.push((vhost.name.clone(), limits(&what, value)?));
             }
@@ -422,6 +436,11 @@ impl Import {
         }
         Ok(Import { objects, declared, streams, bindings, left_out })
     }
+}
+
+/// Whether a vhost's default queue type is another than this broker's, which is classic.
+fn is_other_queue_type(kind: &Value) -> bool {
+    !matches!(kind, Value::Null) && !["classic", "undefined", ""].iter().any(|classic| kind == classic)
 }
 
 /// Takes the rows of a list out of a document.
@@ -488,9 +507,8 @@ impl UserRow {
             Some(Value::String(text)) => Some(ClearPassword(text)),
             Some(_) => return Err(AccessError::bad(format_args!("{what}: `password` is no text; quote it"))),
         };
-        // Old documents do not name RabbitMQ's first algorithm.
-        let algorithm =
-            self.hashing_algorithm.unwrap_or_else(|| String::from("rabbit_password_hashing_sha256"));
+        let unnamed = || PasswordHash::unnamed_algorithm(&self.password_hash).to_owned();
+        let algorithm = self.hashing_algorithm.unwrap_or_else(unnamed);
         let known: Option<Algorithm> = serde_json::from_value(Value::String(algorithm.clone())).ok();
         let password = match known {
             _ if self.password_hash.is_empty() => None,
@@ -556,66 +574,94 @@ impl ImportedObjects {
         }
     }
 
-    /// Puts all objects into a draft; returns the names and numbers of the new vhosts, in which the importer has all rights
-    /// unless the document gives it others.
+    /// Hashes the clear-text passwords, which is slow, so that objects can be put into several drafts.
     ///
     /// # Errors
-    /// The first object that the draft refuses.
-    pub(crate) fn put(self, draft: &mut Draft, importer: &str) -> Result<Vec<(String, u32)>, AccessError> {
+    /// The first password that the draft refuses.
+    pub(crate) fn hash_passwords(&mut self, draft: &Draft) -> Result<(), AccessError> {
+        for ImportedUser { name, user, clear_password } in &mut self.users {
+            let Some(clear) = clear_password.take() else { continue };
+            let what = format!("user `{}`", name.escape_debug());
+            let hash = clear.hash(draft, name, user.password.as_ref());
+            user.password = Some(hash.map_err(|error| AccessError::bad(format_args!("{what}: {error}")))?);
+        }
+        Ok(())
+    }
+
+    /// The vhosts that the document makes, changes or limits.
+    pub(crate) fn changed_vhosts(&self) -> BTreeSet<String> {
+        let limited = self.vhost_limits.iter().map(|(name, _)| name);
+        self.vhosts.iter().map(|row| &row.name).chain(limited).cloned().collect()
+    }
+
+    /// Puts the vhosts with their limits into a draft; returns the names of the new ones.
+    ///
+    /// # Errors
+    /// The first vhost that the draft refuses.
+    pub(crate) fn put_vhosts(&self, draft: &mut Draft) -> Result<Vec<String>, AccessError> {
         let mut new_vhosts = Vec::new();
-        for row in self.vhosts {
-            let metadata = row.metadata.unwrap_or_default();
-            let described = row.description.or_else(|| metadata["description"].as_str().map(str::to_owned));
+        for row in &self.vhosts {
+            let metadata = row.metadata.as_ref();
+            let described = || metadata?["description"].as_str().map(str::to_owned);
             // The document lists limits separately.
             let known = draft.objects.vhosts.get(&row.name).map(|known| known.limits.clone());
             let facts = VhostFacts {
                 limits: known.unwrap_or_default(),
-                description: described.unwrap_or_default(),
-                tags: words(row.tags.as_ref().or_else(|| metadata.get("tags"))),
+                description: row.description.clone().or_else(described).unwrap_or_default(),
+                tags: words(row.tags.as_ref().or_else(|| metadata?.get("tags"))),
                 ..VhostFacts::default()
             };
             if draft.put_vhost(&row.name, facts)? {
-                let id = draft.objects.vhosts.get(&row.name).map_or(0, |facts| facts.id);
-                new_vhosts.push((row.name, id));
+                new_vhosts.push(row.name.clone());
             }
         }
-        for (name, limits) in self.vhost_limits {
-            let known = draft.objects.vhosts.get(&name).map(|known| (**known).clone());
+        for (name, limits) in &self.vhost_limits {
+            let known = draft.objects.vhosts.get(name).map(|known| (**known).clone());
             let known = known.ok_or_else(|| {
                 AccessError::Bad(format!(
                     "there is no vhost `{}` to limit; add it to `vhosts`",
                     name.escape_debug()
                 ))
             })?;
-            draft.put_vhost(&name, VhostFacts { limits, ..known })?;
-        }
-        for ImportedUser { name, mut user, clear_password } in self.users {
-            if let Some(clear) = clear_password {
-                let hash = clear.hash(draft, &name, user.password.as_ref());
-                let what = format!("user `{}`", name.escape_debug());
-                user.password =
-                    Some(hash.map_err(|error| AccessError::bad(format_args!("{what}: {error}")))?);
-            }
-            draft.put_user(&name, user)?;
-        }
-        for row in self.permissions {
-            let PermissionRow { user, vhost, configure, write, read, subjects, .. } = row;
-            let of = format!("permission of user `{}`", user.escape_debug());
-            let put = draft.put_permission(&user, &vhost, Permission { configure, write, read, subjects });
-            put.map_err(|error| AccessError::bad(format_args!("{of}: {error}; add it to the document")))?;
-        }
-        for (vhost, _) in &new_vhosts {
-            draft.give_to_maker(vhost, importer)?;
-        }
-        for TopicRow { user, vhost, exchange, write, read, .. } in self.topics {
-            let of = format!("topic permission of user `{}`", user.escape_debug());
-            let put = draft.put_topic_permission((&user, &vhost, &exchange), TopicPermission { write, read });
-            put.map_err(|error| AccessError::bad(format_args!("{of}: {error}")))?;
-        }
-        for ImportedPolicy { kind, vhost, name, row } in self.policies {
-            draft.put_policy((kind, &vhost, &name), row)?;
+            draft.put_vhost(name, VhostFacts { limits: limits.clone(), ..known })?;
         }
         Ok(new_vhosts)
+    }
+
+    /// Puts all objects into a draft. The importer has all rights in the vhosts that are new, in the draft or before it,
+    /// unless the document gives it others. [`Self::hash_passwords`] comes first.
+    ///
+    /// # Errors
+    /// The first object that the draft refuses.
+    pub(crate) fn put(
+        &self,
+        draft: &mut Draft,
+        importer: &str,
+        new_before: &[String],
+    ) -> Result<(), AccessError> {
+        let new_vhosts = self.put_vhosts(draft)?;
+        for ImportedUser { name, user, .. } in &self.users {
+            draft.put_user(name, user.clone())?;
+        }
+        for row in &self.permissions {
+            let PermissionRow { user, vhost, .. } = row;
+            let of = format!("permission of user `{}`", user.escape_debug());
+            let put = draft.put_permission(user, vhost, row.permission());
+            put.map_err(|error| AccessError::bad(format_args!("{of}: {error}; add it to the document")))?;
+        }
+        for vhost in new_vhosts.iter().chain(new_before) {
+            draft.give_to_maker(vhost, importer)?;
+        }
+        for TopicRow { user, vhost, exchange, write, read, .. } in &self.topics {
+            let (write, read) = (write.clone(), read.clone());
+            let of = format!("topic permission of user `{}`", user.escape_debug());
+            let put = draft.put_topic_permission((user, vhost, exchange), TopicPermission { write, read });
+            put.map_err(|error| AccessError::bad(format_args!("{of}: {error}")))?;
+        }
+        for ImportedPolicy { kind, vhost, name, row } in &self.policies {
+            draft.put_policy((*kind, vhost, name), row.clone())?;
+        }
+        Ok(())
     }
 
     /// The vhosts whose policies the document sets.

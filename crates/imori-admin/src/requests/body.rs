@@ -1,41 +1,74 @@
 //! Request bodies: JSON objects.
 
-use axum::body::to_bytes;
+use axum::body::{Bytes, to_bytes};
 use axum::extract::{FromRequest, Request};
+use axum::http::header::CONTENT_TYPE;
 use imori_server::access::{AccessError, Draft};
 use imori_server::broker::Broker;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
 use super::answer::Answer;
+use super::form::{boundary, field};
 use crate::limits::ADMIN_BODY_BYTES_MAX;
 use crate::objects::change::change;
 use crate::objects::operation_error::OperationError;
+
+/// The field of a form that has the document, as RabbitMQ's page names it.
+const UPLOADED_FIELD: &str = "file";
 
 /// A JSON object that was sent; empty without a body.
 #[derive(Debug)]
 pub(crate) struct Body(pub(crate) Map<String, Value>);
 
+/// A JSON object that was sent as the body or as the file of a form. The guard says where forms are taken.
+#[derive(Debug)]
+pub(crate) struct Upload(pub(crate) Map<String, Value>);
+
 impl<S: Send + Sync> FromRequest<S> for Body {
     type Rejection = Answer;
 
     async fn from_request(request: Request, _: &S) -> Result<Body, Answer> {
-        // The guard has already checked the length.
-        let max = usize::try_from(ADMIN_BODY_BYTES_MAX).unwrap_or(usize::MAX);
-        let bytes = to_bytes(request.into_body(), max).await;
-        let bytes = bytes.map_err(|_| Answer::bad_request("the body did not come whole"))?;
+        Body::read(&whole(request).await?)
+    }
+}
+
+impl<S: Send + Sync> FromRequest<S> for Upload {
+    type Rejection = Answer;
+
+    async fn from_request(request: Request, _: &S) -> Result<Upload, Answer> {
+        let kind = request.headers().get(CONTENT_TYPE).cloned();
+        let boundary = kind.as_ref().map_or(Ok(None), boundary).map_err(Answer::bad_request)?;
+        let bytes = whole(request).await?;
+        let document = match boundary {
+            Some(boundary) => field(&bytes, boundary, UPLOADED_FIELD),
+            None => Ok(&*bytes),
+        };
+        let document = document.map_err(|error| Answer::bad_request(&error))?;
+        Body::read(document).map(|Body(fields)| Upload(fields))
+    }
+}
+
+/// Reads the whole body of a request.
+async fn whole(request: Request) -> Result<Bytes, Answer> {
+    // The guard has already checked the length.
+    let max = usize::try_from(ADMIN_BODY_BYTES_MAX).unwrap_or(usize::MAX);
+    let bytes = to_bytes(request.into_body(), max).await;
+    bytes.map_err(|_| Answer::bad_request("the body did not come whole"))
+}
+
+impl Body {
+    fn read(bytes: &[u8]) -> Result<Body, Answer> {
         if bytes.iter().all(u8::is_ascii_whitespace) {
             return Ok(Body(Map::new()));
         }
-        match serde_json::from_slice(&bytes) {
+        match serde_json::from_slice(bytes) {
             Ok(Value::Object(fields)) => Ok(Body(fields)),
             Ok(_) => Err(Answer::bad_request("the body is not a JSON object")),
             Err(error) => Err(Answer::bad_request(&format!("the body is not JSON: {error}"))),
         }
     }
-}
 
-impl Body {
     /// A field of this type; `None` if it is absent or null.
     pub(crate) fn get<T: DeserializeOwned>(&self, name: &str) -> Result<Option<T>, AccessError> {
         match self.0.get(name) {

@@ -4,6 +4,7 @@ pub(crate) mod login;
 pub(crate) mod tags;
 pub(crate) mod operator;
 pub(crate) mod body;
+mod form;
 pub(crate) mod input;
 pub(crate) mod list;
 pub(crate) mod problem;

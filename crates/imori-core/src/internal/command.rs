@@ -188,6 +188,11 @@ pub enum StreamVerb {
         /// All settings; those of an existing consumer are replaced.
         settings: Box<ConsumerSettings>,
     },
+    /// Deletes a consumer; a missing one is no error.
+    DeleteConsumer {
+        /// The name of the consumer within the stream.
+        consumer: Name,
+    },
     /// Deletes the stream with its messages and consumers.
     Delete,
     /// Removes messages.
@@ -348,6 +353,8 @@ pub enum Done {
     Defined {
         /// The number of commands that succeeded.
         done: usize,
+        /// Those of them, counted from 0, that declared what was not there: with their opposites, all is as it was.
+        new: Vec<usize>,
         /// Why the next command was refused.
         refused: Option<Box<CommandError>>,
     },

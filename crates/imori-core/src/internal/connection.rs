@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::command::{
-    Bind, BindTarget, Check, Command, CommandError, Consume, DeclareQueue, Done, Subscribe, Verb,
+    Bind, BindTarget, Check, Command, CommandError, Consume, DeclareQueue, Done, StreamVerb, Subscribe, Verb,
 };
 use super::encoder::{ANSWER_BYTES, InternalEncoder, label, read_label};
 use super::incoming::{Incoming, Receiver, SubscriptionEnd};
@@ -28,8 +28,8 @@ use crate::limits::SUBJECT_BYTES_MAX;
 use crate::message::{Address, HeaderReaders, Property};
 use crate::name::Name;
 use crate::outbound::{Credit, Encoder, Grant, Numbers};
-use crate::queue::Got;
-use crate::route::{PatternError, RouteError};
+use crate::queue::{Got, Queue};
+use crate::route::{PatternError, RouteError, Target};
 use crate::stream::{CursorOptions, Start};
 use crate::time::Time;
 use crate::turn::{Budget, ClientFacts, Peer};
@@ -458,14 +458,48 @@ impl<P: Pipe> Connection<P> {
     }
 
     fn define_all<W: World>(&self, world: &W, verbs: &[Verb]) -> (Done, Confirm) {
-        let mut confirm = Confirm::NOW;
+        let (mut confirm, mut new) = (Confirm::NOW, Vec::new());
         for (done, verb) in verbs.iter().enumerate() {
+            let is_new = self.is_new(world, verb);
             match self.define(world, verb) {
                 Ok((_, reached)) => confirm = reached.after(confirm),
-                Err(error) => return (Done::Defined { done, refused: Some(Box::new(error)) }, confirm),
+                Err(error) => return (Done::Defined { done, new, refused: Some(Box::new(error)) }, confirm),
+            }
+            if is_new {
+                new.push(done);
             }
         }
-        (Done::Defined { done: verbs.len(), refused: None }, confirm)
+        (Done::Defined { done: verbs.len(), new, refused: None }, confirm)
+    }
+
+    /// Whether a command declares an object that is not there yet.
+    fn is_new<W: World>(&self, world: &W, verb: &Verb) -> bool {
+        let vhost = self.settings.vhost;
+        world.with_router(|_, table| match verb {
+            Verb::DeclareQueue(declare) => table.queue(vhost, declare.name.as_bytes()).is_none(),
+            Verb::DeclareExchange { exchange, .. } => table.exchange(vhost, exchange.as_bytes()).is_none(),
+            Verb::Bind(bind) => {
+                let Bind { source, key, arguments, target } = &**bind;
+                let target = match target {
+                    BindTarget::Queue(queue) => table.queue(vhost, queue.as_bytes()).map(Target::Queue),
+                    BindTarget::Exchange(exchange) => Some(Target::Exchange(exchange.clone())),
+                };
+                target.is_some_and(|target| {
+                    !table.has_binding(vhost, source.as_bytes(), key, arguments, &target)
+                })
+            }
+            Verb::Stream { stream, verb } => match (table.queue(vhost, stream.as_bytes()), verb) {
+                (found, StreamVerb::Declare { .. }) => found.is_none(),
+                (Some(id), StreamVerb::PutConsumer { consumer, .. }) => {
+                    let has = |queue: &mut Queue| {
+                        queue.stream().is_some_and(|stream| stream.consumer(consumer.as_bytes()).is_some())
+                    };
+                    world.with_queue(id, has) == Some(false)
+                }
+                _ => false,
+            },
+            _ => false,
+        })
     }
 
     fn declare_queue<W: World>(&self, world: &W, declare: &DeclareQueue) -> Answered {

@@ -23,6 +23,10 @@ pub(super) fn operate_on_stream<W: World>(
             let settings = (**settings).clone();
             (Done::Done, broker::put_stream_consumer(world, actor, name, consumer, settings)?)
         }
+        StreamVerb::DeleteConsumer { consumer } => {
+            let deleted = broker::delete_stream_consumer(world, actor, name, consumer.as_bytes())?;
+            (Done::Done, deleted.unwrap_or(Confirm::NOW))
+        }
         StreamVerb::Delete => {
             let (dropped, confirm) = broker::delete_stream(world, actor, name)?;
             (Done::Dropped(dropped), confirm)

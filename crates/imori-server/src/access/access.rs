@@ -1,7 +1,7 @@
 //! The current objects, the only way to change them, and the login decisions based on them.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -96,6 +96,52 @@ impl State {
             return Some(scram.built_in());
         }
         self.objects.users.get(str::from_utf8(user).ok()?)?.password.as_ref()?.scram()
+    }
+}
+
+/// A change that passed all checks, before it is stored.
+struct Checked<R> {
+    result: R,
+    /// The objects after the change.
+    objects: Objects,
+    identities: HashMap<String, Identity>,
+    /// The rows to write.
+    changes: Vec<Change>,
+    touched: BTreeSet<String>,
+    file: FileObjects,
+}
+
+impl<R> Checked<R> {
+    /// Edits the objects and checks the change as a whole.
+    fn of(
+        before: &State,
+        edit: impl FnOnce(&mut Draft) -> Result<R, AccessError>,
+    ) -> Result<Checked<R>, AccessError> {
+        let mut draft = Draft::of(&before.objects, before.scram.is_some());
+        let result = edit(&mut draft)?;
+        let Draft { objects, changes, touched, author, .. } = draft;
+        let file = match author {
+            Author::File(file) => file,
+            Author::Broker => before.file.clone(),
+            Author::Operator => {
+                before.file.refuse(&before.objects, &objects, &touched)?;
+                before.file.clone()
+            }
+        };
+        // Without an administrator, the broker could not be administered any more.
+        if has_administrator(&before.objects) && !has_administrator(&objects) {
+            let text =
+                "the last user with the tag `administrator` has to stay; give the tag to another user first";
+            return Err(AccessError::bad(text));
+        }
+        let mut identities = before.identities.clone();
+        for user in &touched {
+            identities.remove(user);
+            if objects.users.contains_key(user) {
+                identities.insert(user.clone(), identity(&objects, user)?);
+            }
+        }
+        Ok(Checked { result, objects, identities, changes, touched, file })
     }
 }
 
@@ -347,30 +393,7 @@ impl Access {
     ) -> Result<R, AccessError> {
         let _changing = unpoisoned(self.changing.lock());
         let before = self.state.load_full();
-        let mut draft = Draft::of(&before.objects, before.scram.is_some());
-        let result = edit(&mut draft)?;
-        let Draft { objects, changes, touched, author, .. } = draft;
-        let file = match author {
-            Author::File(file) => file,
-            Author::Broker => before.file.clone(),
-            Author::Operator => {
-                before.file.refuse(&before.objects, &objects, &touched)?;
-                before.file.clone()
-            }
-        };
-        // Without an administrator, the broker could not be administered any more.
-        if has_administrator(&before.objects) && !has_administrator(&objects) {
-            let text =
-                "the last user with the tag `administrator` has to stay; give the tag to another user first";
-            return Err(AccessError::bad(text));
-        }
-        let mut identities = before.identities.clone();
-        for user in &touched {
-            identities.remove(user);
-            if objects.users.contains_key(user) {
-                identities.insert(user.clone(), identity(&objects, user)?);
-            }
-        }
+        let Checked { result, objects, identities, changes, touched, file } = Checked::of(&before, edit)?;
         if !changes.is_empty() && !self.rows.change(changes) {
             return Err(AccessError::NotKept);
         }
@@ -392,6 +415,20 @@ impl Access {
             self.tell(&String::from_utf8_lossy(BUILT_IN_USER), after.identities.get("guest"));
         }
         Ok(result)
+    }
+
+    /// Checks a change without making it; also returns the identity that `user` would have after it, if such a user is
+    /// stored then.
+    ///
+    /// # Errors
+    /// As [`Access::change`].
+    pub fn check_change<R>(
+        &self,
+        user: &str,
+        edit: impl FnOnce(&mut Draft) -> Result<R, AccessError>,
+    ) -> Result<(R, Option<Identity>), AccessError> {
+        let mut checked = Checked::of(&self.state.load_full(), edit)?;
+        Ok((checked.result, checked.identities.remove(user)))
     }
 
     fn tell(&self, user: &str, identity: Option<&Identity>) {

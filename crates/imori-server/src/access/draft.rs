@@ -87,6 +87,12 @@ impl Draft {
         self.author = Author::File(file);
     }
 
+    /// Makes the broker the author of the change: it may touch objects of the definitions file. The caller has had the
+    /// change checked with its author before.
+    pub fn belong_to_broker(&mut self) {
+        self.author = Author::Broker;
+    }
+
     /// Sets a user; returns whether the user is new. A user keeps the id that it has, and a new one gets another than any
     /// user before it. A hash from which the stored one was made leaves the stored one. A user that an earlier version
     /// stored under a reserved name can still be changed, so that its secrets can be revoked.

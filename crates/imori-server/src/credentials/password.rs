@@ -14,6 +14,9 @@ use super::scram::ScramKeys;
 /// Length of the salt in front of RabbitMQ's hashes.
 const RABBITMQ_SALT_BYTES: usize = 4;
 
+/// Length of the digest in RabbitMQ's oldest hashes, which are of MD5.
+const MD5_BYTES: usize = 16;
+
 /// Characters of generated passwords: 32 that are easy to read aloud.
 const ALPHABET: &[u8; 32] = b"abcdefghijkmnpqrstuvwxyz23456789";
 
@@ -130,6 +133,16 @@ impl PasswordHash {
             Algorithm::RabbitMqSha512 => digest_bytes(Sha512::output_size()),
         };
         is_one.then(|| PasswordHash { text: text.to_owned(), algorithm, scram: None, first: None })
+    }
+
+    /// RabbitMQ's name for the algorithm of a hash in a document that names none: MD5, RabbitMQ's first, if the hash has
+    /// its length, else SHA-256. MD5 is no [`Algorithm`] of this broker.
+    pub fn unnamed_algorithm(text: &str) -> &'static str {
+        let bytes = BASE64_STANDARD.decode(text).unwrap_or_default();
+        match bytes.len() == RABBITMQ_SALT_BYTES + MD5_BYTES {
+            true => "rabbit_password_hashing_md5",
+            false => "rabbit_password_hashing_sha256",
+        }
     }
 
     /// Replaces the SCRAM keys.

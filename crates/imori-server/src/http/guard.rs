@@ -4,7 +4,9 @@
 use std::sync::Arc;
 
 use axum::extract::{Request, State};
-use axum::http::header::{CONTENT_LENGTH, CONTENT_TYPE, HOST, ORIGIN, TRANSFER_ENCODING};
+use axum::http::header::{
+    AUTHORIZATION, CONTENT_LENGTH, CONTENT_TYPE, COOKIE, HOST, ORIGIN, TRANSFER_ENCODING,
+};
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, Version};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
@@ -28,6 +30,13 @@ const NOT_JSON: Refusal = (
     "a body is JSON and says so; add the header `Content-Type: application/json`\n",
 );
 
+/// The refusal of a form that may come from a page.
+const FORM_OF_PAGE: Refusal = (
+    StatusCode::FORBIDDEN,
+    "a form is taken with a login in the header `Authorization` and without cookies; or send its file with the header \
+     `Content-Type: application/json`\n",
+);
+
 /// The status and text of a refusal.
 type Refusal = (StatusCode, &'static str);
 
@@ -44,12 +53,19 @@ pub fn is_own_host(broker: &Broker, host: &str) -> bool {
 pub struct Guarded {
     broker: Broker,
     body_bytes_max: u64,
+    /// The path that takes forms too.
+    form_path: Option<&'static str>,
 }
 
 impl Guarded {
     /// Rules with a limit on the bytes of a body.
     pub fn new(broker: &Broker, body_bytes_max: u64) -> Arc<Guarded> {
-        Arc::new(Guarded { broker: broker.clone(), body_bytes_max })
+        Arc::new(Guarded { broker: broker.clone(), body_bytes_max, form_path: None })
+    }
+
+    /// Rules of a listener where programs may upload a form to `path`.
+    pub fn with_form_at(broker: &Broker, body_bytes_max: u64, path: &'static str) -> Arc<Guarded> {
+        Arc::new(Guarded { broker: broker.clone(), body_bytes_max, form_path: Some(path) })
     }
 
     /// The same rules with another limit.
@@ -63,8 +79,9 @@ impl Guarded {
 pub async fn guard(State(guarded): State<Arc<Guarded>>, request: Request, next: Next) -> Response {
     let settings = guarded.broker.settings();
     let (host_names, bytes_max) = (&settings.config.broker.host_names, guarded.body_bytes_max);
+    let takes_form = guarded.form_path.is_some_and(|path| request.uri().path() == path);
     let checked = check(request.version(), request.uri(), request.headers(), host_names, bytes_max)
-        .and_then(|()| check_change(request.method(), request.headers()));
+        .and_then(|()| check_change(request.method(), request.headers(), takes_form));
     match checked {
         Ok(()) => next.run(request).await,
         Err((status, reason)) => (status, [("connection", "close")], reason).into_response(),
@@ -116,8 +133,9 @@ fn check_body(headers: &HeaderMap, bytes_max: u64) -> Result<(), Refusal> {
 }
 
 /// Changes must come from a program or a page of this host, with a JSON body (SECURITY WEB-03). Browsers send form
-/// types across origins without a preflight, and pages cannot omit `Origin` or `Sec-Fetch-Site`.
-fn check_change(method: &Method, headers: &HeaderMap) -> Result<(), Refusal> {
+/// types across origins without a preflight, and pages cannot omit `Origin` or `Sec-Fetch-Site`. Where a form is taken,
+/// its login is in a header and there are no cookies, which a browser would add.
+fn check_change(method: &Method, headers: &HeaderMap, takes_form: bool) -> Result<(), Refusal> {
     if method.is_safe() {
         return Ok(());
     }
@@ -138,15 +156,21 @@ fn check_change(method: &Method, headers: &HeaderMap) -> Result<(), Refusal> {
     let mut types = headers.get_all(CONTENT_TYPE).iter();
     match (types.next(), types.next()) {
         _ if !has_body => Ok(()),
-        (Some(kind), None) if is_json(kind) => Ok(()),
+        (Some(kind), None) if is_of_type(kind, "application/json") => Ok(()),
+        (Some(kind), None) if takes_form && is_of_type(kind, "multipart/form-data") => {
+            match headers.contains_key(AUTHORIZATION) && !headers.contains_key(COOKIE) {
+                true => Ok(()),
+                false => Err(FORM_OF_PAGE),
+            }
+        }
         _ => Err(NOT_JSON),
     }
 }
 
-/// Whether a content type is `application/json`, with any parameters.
-fn is_json(kind: &HeaderValue) -> bool {
+/// Whether a content type is this one, with any parameters.
+fn is_of_type(kind: &HeaderValue, wanted: &str) -> bool {
     let essence = kind.to_str().ok().and_then(|kind| kind.split(';').next());
-    essence.is_some_and(|essence| essence.trim().eq_ignore_ascii_case("application/json"))
+    essence.is_some_and(|essence| essence.trim().eq_ignore_ascii_case(wanted))
 }
 
 #[cfg(test)]
@@ -241,11 +265,15 @@ mod tests {
     }
 
     fn change_of(method: &Method, headers: &[(&'static str, &str)]) -> u16 {
+        upload_of(method, headers, false)
+    }
+
+    fn upload_of(method: &Method, headers: &[(&'static str, &str)], takes_form: bool) -> u16 {
         let mut map = HeaderMap::from_iter([(HOST, HeaderValue::from_static("mq.example:15672"))]);
         for (name, value) in headers {
             map.append(*name, HeaderValue::from_str(value).unwrap());
         }
-        check_change(method, &map).map_or_else(|(status, _)| status.as_u16(), |()| 200)
+        check_change(method, &map, takes_form).map_or_else(|(status, _)| status.as_u16(), |()| 200)
     }
 
     /// SECURITY WEB-02, WEB-03.
@@ -314,5 +342,28 @@ mod tests {
         let twice =
             [("content-length", "2"), ("content-type", "application/json"), ("content-type", "text/plain")];
         assert_eq!(change_of(&Method::POST, &twice), 415);
+    }
+    /// SECURITY WEB-03.
+    #[test]
+    fn a_form_is_taken_from_programs_alone() {
+        let form = [("content-length", "2"), ("content-type", "multipart/form-data; boundary=x")];
+        let login = ("authorization", "Basic Z3Vlc3Q6Z3Vlc3Q=");
+        for (beside, expected) in [
+            (&[login][..], 200),
+            (&[login, ("origin", "http://mq.example:15672")], 200),
+            (&[], 403),
+            (&[("cookie", "imori_session=x")], 403),
+            (&[login, ("cookie", "other=x")], 403),
+            (&[login, ("origin", "http://evil.example")], 403),
+            (&[login, ("origin", "null")], 403),
+            (&[login, ("sec-fetch-site", "same-site")], 403),
+            (&[login, ("content-type", "application/json")], 415),
+        ] {
+            let headers = [&form[..], beside].concat();
+            assert_eq!(upload_of(&Method::POST, &headers, true), expected, "{beside:?}");
+            assert_ne!(upload_of(&Method::POST, &headers, false), 200, "{beside:?} elsewhere");
+        }
+        let plain = [("content-length", "2"), ("content-type", "text/plain"), login];
+        assert_eq!(upload_of(&Method::POST, &plain, true), 415);
     }
 }

@@ -27,8 +27,7 @@ impl fmt::Display for DefinitionsError {
     }
 }
 
-/// Applies the file that a configuration names: all users, vhosts and permissions or none of them, and declarations up
-/// to the first refusal. Without a file, the objects of an earlier one belong to the operators again.
+/// Applies the file that a configuration names, all or nothing. Without a file, the objects of an earlier one belong to the operators again.
 ///
 /// # Errors
 /// The file cannot be read or parsed, an object is refused, or the broker has ended.
