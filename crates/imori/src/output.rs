@@ -37,6 +37,12 @@ pub(crate) fn print_error(text: &str) {
     let _ = io::stderr().write_all(lines.collect::<String>().as_bytes());
 }
 
+/// Writes a question to standard error, where the output of the command does not go.
+pub(crate) fn print_question(text: &str) {
+    // A question that cannot be read is answered by the end of the input.
+    let _ = io::stderr().write_all(text.as_bytes());
+}
+
 /// Writes a line to standard error that begins with the place of a fault, so that editors find it.
 pub(crate) fn print_problem(line: &str) {
     // A failure to report an error has nowhere to be reported.

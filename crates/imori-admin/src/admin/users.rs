@@ -9,11 +9,13 @@ use imori_server::access::{AccessError, Draft, User};
 use imori_server::credentials::{Algorithm, PasswordHash, ScramKeys};
 use serde_json::{Value, json};
 
+use crate::objects::change::change;
 use crate::objects::operation_error::OperationError;
+use crate::operations::guest::ending_guest;
 use crate::operations::users;
 use crate::operations::users::check_nkeys;
 use crate::requests::answer::Answer;
-use crate::requests::body::{Body, remove, set};
+use crate::requests::body::{Body, remove};
 use crate::requests::list::{ListQuery, list};
 use crate::requests::operator::Operator;
 
@@ -59,7 +61,8 @@ pub(super) fn row(name: &str, user: &User) -> Value {
     row
 }
 
-/// Creates or replaces a user. As in RabbitMQ, a user without password and hash cannot log in with a password.
+/// Creates or replaces a user, and tells if that ends the login `guest`. As in RabbitMQ, a user without password and hash
+/// cannot log in with a password.
 pub(super) async fn put_user(
     operator: Operator,
     Path(name): Path<String>,
@@ -70,7 +73,9 @@ pub(super) async fn put_user(
         let user = read(draft, (&name, known), &body)?;
         draft.put_user(&name, user)
     };
-    set(operator.broker(), edit).await
+    let put = ending_guest(operator.broker(), &operator.identity, change(operator.broker(), edit));
+    let (is_new, ended) = put.await?;
+    Ok(ended.map_or(Answer::put(is_new), |ended| Answer::of(ended.answer()).with_status(StatusCode::CREATED)))
 }
 
 /// Reads a user. Absent fields keep the values of `known`, except the password and the tags, which an absent field

@@ -8,6 +8,7 @@ pub(crate) mod configuration;
 pub(crate) mod limits;
 pub(crate) mod users;
 pub(crate) mod take_over;
+pub(crate) mod guest;
 pub(crate) mod vhosts;
 pub(crate) mod policies;
 pub(crate) mod in_effect;

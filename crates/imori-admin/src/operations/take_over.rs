@@ -20,6 +20,7 @@ use tokio::sync::Mutex;
 use tokio::task::spawn_blocking;
 use tracing::{info, warn};
 
+use super::guest::ending_guest;
 use super::streams::stream_ids;
 use super::vhosts::delete_vhost;
 use crate::objects::change::{change, check_change};
@@ -66,7 +67,7 @@ pub(crate) async fn take_over(
         declare_all(broker, identity, declared, &mut made).await?;
         declare_streams(broker, identity, &streams, &mut made).await?;
         declare_all(broker, identity, bindings, &mut made).await?;
-        change(broker, all.put_after(&made.vhosts)).await
+        ending_guest(broker, identity, change(broker, all.put_after(&made.vhosts))).await
     };
     if let Err(error) = made_all.await {
         made.take_back(broker).await;

@@ -49,6 +49,7 @@ use crate::requests::problem::{PROBLEM_TYPE, Problem};
         users::list,
         users::show,
         users::put,
+        users::ends,
         users::delete,
         users::make_token,
         users::delete_tokens,

@@ -57,6 +57,7 @@ pub fn endpoints() -> Vec<Endpoint<Arc<AdminState>>> {
         row(GET, "/v1/users/{user}", Administer, Nothing, users::show),
         row(PUT, "/v1/users/{user}", Administer, Nothing, users::put),
         row(DELETE, "/v1/users/{user}", Administer, Nothing, users::delete),
+        row(GET, "/v1/users/{user}/ends", Administer, Nothing, users::ends),
         row(POST, "/v1/users/{user}/tokens", Administer, Nothing, users::make_token),
         row(DELETE, "/v1/users/{user}/tokens", Administer, Nothing, users::delete_tokens),
         row(GET, "/v1/users/{user}/limits", Administer, Nothing, users::show_limits),

@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 use crate::objects::change::change;
 use crate::objects::operation_error::OperationError;
 use crate::objects::whoami::Whoami;
+use crate::operations::guest::{Ends, ending_guest};
 use crate::operations::limits::{LimitState, Limited, Limits, set_limits};
 use crate::operations::users::{
     Deed, check_nkeys, decide, delete_tokens as revoke_tokens, make_token as new_token,
@@ -143,14 +144,17 @@ pub(super) struct NewUser {
     put, path = "/v1/users/{user}", tag = "users",
     params(("user" = String, Path)),
     request_body = NewUser,
-    responses((status = 201, description = "it is made"), (status = 204, description = "it is changed")),
+    responses(
+        (status = 201, body = Ends, description = "it is made; a body tells what that has ended"),
+        (status = 204, description = "it is changed"),
+    ),
 ))]
 pub(super) async fn put(
     operator: Operator,
     Names(user): Names<String>,
     Input(new): Input<NewUser>,
 ) -> Result<Answer, Problem> {
-    let is_new = change(operator.broker(), move |draft| {
+    let put = change(operator.broker(), move |draft| {
         let known = draft.objects.users.get(&user).map(|user| (**user).clone()).unwrap_or_default();
         let password = match new.password.as_deref() {
             None => known.password,
@@ -168,7 +172,18 @@ pub(super) async fn put(
         };
         draft.put_user(&user, changed)
     });
-    Ok(Answer::put(is_new.await?))
+    let (is_new, ended) = ending_guest(operator.broker(), &operator.identity, put).await?;
+    Ok(ended.map_or(Answer::put(is_new), |ended| Answer::of(ended.answer()).with_status(StatusCode::CREATED)))
+}
+
+/// Tells what would end if this user were made now: the first user besides `admin` ends the login `guest`.
+#[cfg_attr(feature = "openapi", utoipa::path(
+    get, path = "/v1/users/{user}/ends", tag = "users",
+    params(("user" = String, Path)),
+    responses((status = 200, body = Ends)),
+))]
+pub(super) async fn ends(operator: Operator, Names(user): Names<String>) -> Answered<Ends> {
+    Ok(Answer::of(Ends::with(operator.broker(), &user)))
 }
 
 /// Deletes a user and ends the user's connections.

@@ -312,6 +312,14 @@ impl Access {
         self.state.load().is_guest_there
     }
 
+    /// Whether making this user would end the login of the built-in user, which is admitted now.
+    pub fn ends_guest(&self, user: &str) -> bool {
+        let state = self.state.load();
+        let mut objects = state.objects.clone();
+        objects.users.entry(user.to_owned()).or_default();
+        state.is_guest_there && !is_guest_there(state.guest, &objects)
+    }
+
     /// Sets when the built-in user exists. If it no longer does, its connections end.
     pub(crate) fn set_guest(&self, guest: GuestLogin) {
         let _changing = unpoisoned(self.changing.lock());

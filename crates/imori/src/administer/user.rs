@@ -1,6 +1,6 @@
 //! `imori user`: users and their permissions.
 
-use std::io::{self, BufRead as _};
+use std::io::{self, BufRead as _, IsTerminal as _};
 
 use anyhow::{Context as _, bail};
 use clap::{Args, Subcommand};
@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 
 use super::limit::Limited;
 use crate::admin_client::{AdminOptions, segment};
-use crate::output::print_line;
+use crate::output::{print_line, print_question};
 
 /// Make, change, show and delete users and their permissions.
 #[derive(Debug, Args)]
@@ -26,6 +26,9 @@ enum UserCommand {
     /// Make a user, or change its password and tags.
     ///
     /// The password is read as a line of standard input, because other users of this host can read command lines.
+    ///
+    /// The first user besides `admin` ends the login `guest`. The command says what ends with it, and asks before if its
+    /// standard input is a terminal.
     #[command(aliases = ["add", "create"])]
     Set {
         #[command(flatten)]
@@ -160,8 +163,14 @@ impl User {
                     object.insert(String::from("certificate"), json!(named));
                 }
                 vhost.into_iter().for_each(|vhost| drop(object.insert(String::from("vhost"), json!(vhost))));
-                user.asked.admin()?.put(&user.path(), &user.what(), &Value::Object(object))?;
-                print_line(&format!("{} is set", user.what()))
+                let admin = user.asked.admin()?;
+                let ends = admin.get(&format!("/v1/users/{}/ends", segment(&user.name)), &user.what())?;
+                if let Some(ends) = ends["guest"].as_str().filter(|_| io::stdin().is_terminal()) {
+                    confirm(&format!("{} ends {ends}", user.what()))?;
+                }
+                let set = admin.put(&user.path(), &user.what(), &Value::Object(object))?;
+                print_line(&format!("{} is set", user.what()))?;
+                set["guest"].as_str().map_or(Ok(()), |ended| print_line(&format!("it has ended {ended}")))
             }
             UserCommand::Limit { limited, max_channels } => {
                 limited.run("user", &[("max-channels", max_channels)])
@@ -214,6 +223,20 @@ pub fn permission(rights: [(&str, Option<String>); 3], only: bool) -> anyhow::Re
     };
     let value = |regex: Option<String>| json!(regex.unwrap_or_else(|| absent.to_owned()));
     Ok(Value::Object(rights.into_iter().map(|(right, regex)| (right.to_owned(), value(regex))).collect()))
+}
+
+/// Asks on the terminal whether to go on.
+///
+/// # Errors
+/// The answer is not yes.
+fn confirm(what: &str) -> anyhow::Result<()> {
+    print_question(&format!("{what}\ngo on? [y/N] "));
+    let mut line = String::new();
+    io::stdin().lock().read_line(&mut line).context("the answer cannot be read from the standard input")?;
+    match line.trim().to_ascii_lowercase().as_str() {
+        "y" | "yes" => Ok(()),
+        _ => bail!("nothing is changed"),
+    }
 }
 
 /// Reads the password from the first line of standard input.
