@@ -86,6 +86,11 @@ user = "guest"
 publish = { topic = "events.mine" }
 
 [[route]]
+path = "/own/{name}"
+login = "required"
+publish = { queue = "{name}" }
+
+[[route]]
 path = "/small"
 limits = { body_bytes = 10 }
 publish = { topic = "events.small" }
@@ -178,9 +183,32 @@ def test_a_body_becomes_a_durable_message(gateway: Gateway) -> None:
         assert method is not None
         assert properties is not None
         assert (method.message_count, body) == (0, b'{"a": 1}'), "the repeated key is dropped"
-        assert (properties.content_type, properties.message_id) == ("application/json", "k1")
+        assert (properties.content_type, properties.message_id) == ("application/json", "guest:k1")
         assert properties.delivery_mode == 2
         assert (properties.headers or {})["traceparent"] == "00-a-b-01"
+
+
+def test_a_key_is_its_users_own(gateway: Gateway) -> None:
+    # SECURITY ROOM-07.
+    for user in ("ann", "bob"):
+        body: object = {"password": "right", "tags": ""}
+        assert ask(gateway.imori, f"/api/users/{user}", method="PUT", body=body).status == 201
+        rights = {"configure": "", "write": ".*", "read": ""}
+        path = f"/api/permissions/%2F/{user}"
+        assert ask(gateway.imori, path, method="PUT", body=rights).status == 201
+    with channel_of(gateway) as channel:
+        channel.queue_declare("keyed", durable=True, arguments={"x-dedup-window": 60_000})
+        for _ in range(2):
+            for user, key in (("ann", "k:1"), ("ann", '"1"'), ("bob", "k:1"), ("bob", '"1"')):
+                sent = {"Idempotency-Key": key}
+                login = f"{user}:right"
+                answer = gateway.ask("POST", "/own/keyed", b"x", sent, login=login)
+                assert answer.status == 200, answer.body
+        ids = []
+        while (found := channel.basic_get("keyed", auto_ack=True))[0] is not None:
+            assert found[1] is not None
+            ids.append(found[1].message_id)
+        assert ids == ["ann:k:1", "ann:1", "bob:k:1", "bob:1"]
 
 
 def test_a_queue_that_is_not_there_and_a_message_for_nobody(gateway: Gateway) -> None:

@@ -6,6 +6,7 @@ use http::{HeaderName, Response, StatusCode};
 use imori_core::authorize::Identity;
 use imori_core::confirm::Level;
 use imori_core::message::Property;
+use percent_encoding::{AsciiSet, CONTROLS, percent_encode};
 use serde_json::json;
 
 use super::caller::{client_of, refuse};
@@ -18,6 +19,9 @@ use crate::worker::Worker;
 
 /// The header whose value tells a repeated request from a new one (draft-ietf-httpapi-idempotency-key-header).
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
+
+/// The characters of a user's name that are encoded in a message id: the separator, and the sign of encoded ones.
+const USER: &AsciiSet = &CONTROLS.add(b':').add(b'%');
 
 /// Publishes the body of a request.
 pub(super) async fn publish(
@@ -38,7 +42,7 @@ pub(super) async fn publish(
         // RFC 8941: a string is in quotes; most clients leave them out.
         let key = key.as_bytes();
         let bare = key.strip_prefix(b"\"").and_then(|key| key.strip_suffix(b"\"")).unwrap_or(key);
-        message = message.with(Property::MessageId, bare);
+        message = message.with(Property::MessageId, &message_id(identity, bare));
     }
     let published =
         client.publish(to.clone(), message).await.map_err(|error| refuse(worker, identity, &error))?;
@@ -56,4 +60,11 @@ pub(super) async fn publish(
         Level::Disk => "disk",
     };
     Ok(document(StatusCode::OK, &json!({"receivers": published.receivers, "level": level})))
+}
+
+/// The message id of a key: keys belong to the user, so that no user's key answers the request of another. A user's
+/// name is encoded, so that no two pairs of user and key make one id.
+fn message_id(identity: Option<&Identity>, key: &[u8]) -> Vec<u8> {
+    let user = identity.map(|identity| percent_encode(identity.user.as_bytes(), USER).to_string());
+    [user.unwrap_or_default().as_bytes(), b":", key].concat()
 }
