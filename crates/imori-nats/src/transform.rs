@@ -87,6 +87,16 @@ const TOO_MANY: &str = "too many arguments passed to the function";
 const BAD_ARGUMENT: &str = "function argument is invalid or in the wrong format";
 
 impl Transform {
+    /// The destination, if it takes nothing from the subject.
+    pub fn constant(&self) -> Option<String> {
+        let literal = |step: &Step| match step {
+            Step::Literal(token) => Some(token.clone()),
+            _ => None,
+        };
+        let tokens: Option<Vec<String>> = self.steps.iter().map(literal).collect();
+        tokens.filter(|_| !self.has_rest).map(|tokens| tokens.join("."))
+    }
+
     /// Checks a transform. An empty source stands for `>`; `None` for an empty destination, which
     /// leaves subjects as they are.
     ///

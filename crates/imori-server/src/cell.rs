@@ -15,7 +15,7 @@ use std::thread;
 use std::time::Duration;
 
 use arc_swap::{ArcSwap, Cache};
-use imori_core::authorize::{Actor, Refusal};
+use imori_core::authorize::{Actor, Identity, Refusal};
 use imori_core::broker::queue_woken;
 use imori_core::confirm::{Confirm, Level, Lsn};
 use imori_core::delivery::{Outcome, QueuePosition};
@@ -275,6 +275,10 @@ impl Cell {
 }
 
 impl Access for Cell {
+    fn identity_of(&self, user: &[u8]) -> Option<Identity> {
+        self.shared.access.identity_of(str::from_utf8(user).ok()?)
+    }
+
     fn verify(&self, login: Login) -> Verification {
         let verdicts = || Arc::new(LinkVerdicts(Arc::downgrade(&self.shared))) as Arc<dyn Verdicts>;
         let (connection, claimed) = (login.connection, ClaimedUser::of(&login.credentials));

@@ -169,3 +169,113 @@ def test_a_visitor_does_what_it_has_a_right_to(imori: Imori) -> None:
                     assert ask(imori, path, method="DELETE").status == 204
 
     asyncio.run(main())
+
+
+TOPICS = "/api/topic-permissions/%2F"
+
+
+async def is_made(broker: NatsBroker, user: str, verb: str, dest: str) -> bool:
+    """Returns whether the user's stream `ponds`, republished there, is made or changed."""
+    told: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+
+    async def note(error: Exception) -> None:
+        assert "permissions violation" in str(error).lower(), error
+        if not told.done():
+            told.set_result(False)
+
+    async with session(broker, "ponds", user=user, password="secret", error_cb=note) as run:
+        republish = {"src": ">" if dest.endswith(">") else "ponds.a", "dest": dest}
+        config = {"name": "ponds", "subjects": ["ponds.>"], "republish": republish}
+        asked = asyncio.ensure_future(run.request(f"STREAM.{verb}.ponds", config))
+        async with asyncio.timeout(DEADLINE_S):
+            await asyncio.wait({asked, told}, return_when=asyncio.FIRST_COMPLETED)
+        if told.done():
+            asked.cancel()
+            await asyncio.gather(asked, return_exceptions=True)
+            return told.result()
+        answer = asked.result()
+        assert "error" not in answer, answer
+        return True
+
+
+def test_a_stream_republishes_where_its_maker_may_publish(imori: Imori) -> None:
+    # SECURITY ROOM-07.
+    limited = {"exchange": "amq.topic", "read": ".*", "write": "^(ponds|copy|[$]JS)[.]"}
+    put(imori, f"{TOPICS}/visitor", limited)
+
+    async def main() -> None:
+        broker = broker_of(imori)
+        for dest, expected in (
+            ("secret.all", False),
+            # Such a destination depends on the messages' subjects.
+            ("copy.>", False),
+            ("copy.all", True),
+        ):
+            assert await is_made(broker, "visitor", "CREATE", dest) is expected, dest
+        assert not await is_made(broker, "visitor", "UPDATE", "secret.all")
+        assert await is_made(broker, "owner", "UPDATE", "secret.all")
+        # The reader of the copies needs the right to read the stream.
+        put(imori, "/api/permissions/%2F/visitor", ALL | {"read": "^amq[.]topic$"})
+        assert not await is_made(broker, "visitor", "UPDATE", "copy.all")
+
+    asyncio.run(main())
+
+
+def test_a_stream_republishes_as_long_as_its_maker_may(imori: Imori) -> None:
+    # SECURITY ROOM-07.
+    async def main() -> None:
+        broker = broker_of(imori)
+        async with session(broker, "ponds", user="visitor", password="secret") as visitor:
+            copies = await visitor.client.subscribe("copy.>")
+            await visitor.fence()
+
+            async def copied(body: str) -> bool:
+                """Publishes to the stream; returns whether the message is published again."""
+                await visitor.js.publish("ponds.a", body.encode())
+                await visitor.client.publish("copy.end", b"end")
+                found = [(await copies.next_msg(DEADLINE_S)).data]
+                if found[-1] != b"end":
+                    found.append((await copies.next_msg(DEADLINE_S)).data)
+                assert found[-1] == b"end", found
+                return found == [body.encode(), b"end"]
+
+            assert await is_made(broker, "owner", "CREATE", "copy.>")
+            assert await copied("1")
+            limited = {"exchange": "amq.topic", "read": ".*", "write": "^(ponds|[$]JS)[.]"}
+            put(imori, f"{TOPICS}/owner", limited)
+            assert not await copied("2")
+            assert ask(imori, f"{TOPICS}/owner", method="DELETE").status == 204
+            assert await copied("3")
+            answer = ask(imori, "/api/users/owner", method="DELETE")
+            stopped = [{"vhost": "/", "stream": "ponds"}]
+            assert (answer.status, answer.json()) == (200, {"republishing": stopped})
+            assert not await copied("4")
+            # A user with the right takes the stream over.
+            assert await is_made(broker, "visitor", "UPDATE", "copy.>")
+            assert await copied("5")
+
+    asyncio.run(main())
+
+
+def test_the_maker_of_a_stream_outlives_the_broker(tmp_path: Path) -> None:
+    # SECURITY ROOM-07.
+    async def copied(imori: Imori) -> bool:
+        login = {"user": "visitor", "password": "secret"}
+        async with session(broker_of(imori), "ponds", **login) as visitor:
+            copies = await visitor.client.subscribe("copy.>")
+            await visitor.fence()
+            await visitor.js.publish("ponds.a", b"1")
+            await visitor.client.publish("copy.end", b"end")
+            return (await copies.next_msg(DEADLINE_S)).data == b"1"
+
+    with running_imori(tmp_path, admin=True, nats=True) as imori:
+        for user in ("owner", "visitor"):
+            put(imori, f"/api/users/{user}", {"password": "secret", "tags": ""})
+            put(imori, f"/api/permissions/%2F/{user}", ALL)
+        assert asyncio.run(is_made(broker_of(imori), "owner", "CREATE", "copy.>"))
+        assert imori.stop() == 0
+    with running_imori(tmp_path, admin=True, nats=True) as imori:
+        assert asyncio.run(copied(imori))
+        put(imori, "/api/permissions/%2F/owner", ALL | {"write": "^none$"})
+        assert not asyncio.run(copied(imori))
+        assert imori.stop() == 0

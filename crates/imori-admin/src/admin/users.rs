@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 use crate::objects::change::change;
 use crate::objects::operation_error::OperationError;
 use crate::operations::guest::ending_guest;
+use crate::operations::stops::stopping;
 use crate::operations::users;
 use crate::operations::users::check_nkeys;
 use crate::requests::answer::Answer;
@@ -111,12 +112,15 @@ fn password(draft: &Draft, name: &str, body: &Body) -> Result<Option<PasswordHas
     }
 }
 
-/// Deletes a user and ends its connections.
+/// Deletes a user and ends its connections; tells what that has stopped.
 pub(super) async fn delete_user(
     operator: Operator,
     Path(name): Path<String>,
 ) -> Result<Answer, OperationError> {
-    remove(operator.broker(), move |draft| draft.delete_user(&name)).await
+    let gone = name.clone();
+    let deletion = change(operator.broker(), move |draft| draft.delete_user(&gone));
+    let stopped = stopping(operator.broker(), &operator.identity, &name, deletion).await?;
+    Ok(stopped.map_or(Answer::done(), |stopped| Answer::of(json!(stopped))))
 }
 
 /// Deletes several users, all or none. Skips users that do not exist.

@@ -9,6 +9,7 @@ pub(crate) mod limits;
 pub(crate) mod users;
 pub(crate) mod take_over;
 pub(crate) mod guest;
+pub(crate) mod stops;
 pub(crate) mod vhosts;
 pub(crate) mod policies;
 pub(crate) mod in_effect;

@@ -15,6 +15,7 @@ use crate::objects::operation_error::OperationError;
 use crate::objects::whoami::Whoami;
 use crate::operations::guest::{Ends, ending_guest};
 use crate::operations::limits::{LimitState, Limited, Limits, set_limits};
+use crate::operations::stops::{Stopped, stopping};
 use crate::operations::users::{
     Deed, check_nkeys, decide, delete_tokens as revoke_tokens, make_token as new_token,
 };
@@ -190,11 +191,16 @@ pub(super) async fn ends(operator: Operator, Names(user): Names<String>) -> Answ
 #[cfg_attr(feature = "openapi", utoipa::path(
     delete, path = "/v1/users/{user}", tag = "users",
     params(("user" = String, Path)),
-    responses((status = 204, description = "it is deleted")),
+    responses(
+        (status = 200, body = Stopped, description = "it is deleted, which has stopped something"),
+        (status = 204, description = "it is deleted"),
+    ),
 ))]
-pub(super) async fn delete(operator: Operator, Names(user): Names<String>) -> Result<Answer, Problem> {
-    change(operator.broker(), move |draft| draft.delete_user(&user)).await?;
-    Ok(Answer::done())
+pub(super) async fn delete(operator: Operator, Names(user): Names<String>) -> Answered<Stopped> {
+    let gone = user.clone();
+    let deletion = change(operator.broker(), move |draft| draft.delete_user(&gone));
+    let stopped = stopping(operator.broker(), &operator.identity, &user, deletion).await?;
+    Ok(stopped.map_or(Answer::done(), Answer::of))
 }
 
 /// A token; no later answer shows it again.

@@ -2,6 +2,7 @@
 
 use super::declare::{check_room, define};
 use super::look_up::find_queue;
+use super::republish;
 use crate::authorize::{Action, Actor, Object};
 use crate::confirm::{Confirm, Level};
 use crate::error::BrokerError;
@@ -30,6 +31,9 @@ pub fn change_stream<W: World>(
     world.with_topology(|topology| {
         let id = find_queue(world, actor, name)?;
         check_room(world, &Name::new(name))?;
+        let before = world.with_queue(id, |queue| queue.declared().clone());
+        let before = before.ok_or_else(|| BrokerError::NoQueue(Name::new(name)))?;
+        let settings = &republish::of_changed(world, actor, name, (&before, settings))?;
         let matched = topology.table().policies(actor.vhost).of_queue(name, settings.kind);
         let changed = world.with_queue(id, |queue| {
             queue.is_stream().then(|| {

@@ -1,5 +1,6 @@
 //! Declares queues and exchanges.
 
+use super::republish;
 use crate::arguments::difference;
 use crate::authorize::{Action, Actor, Object};
 use crate::confirm::{Confirm, Level, Lsn};
@@ -82,6 +83,7 @@ fn declare_by<W: World>(
             return checked.unwrap_or(Ok(None)).map(|durability| (id, durability, None));
         }
         authorize_new_queue(world, actor, (name, action), settings)?;
+        let settings = &republish::of_new(world, actor, name, settings)?;
         let (name, shown) = (Name::new(name), name);
         check_quota(world, topology, actor.vhost, &name)?;
         if settings.survives() {

@@ -8,6 +8,7 @@ mod delete;
 mod bind;
 mod delete_exchange;
 mod declare;
+mod republish;
 mod look_up;
 
 pub(crate) use bind::check_private;

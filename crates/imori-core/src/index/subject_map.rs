@@ -7,6 +7,9 @@ use std::sync::Arc;
 pub trait MapSubject: Send + Sync + fmt::Debug {
     /// The changed subject; `None` for a subject that stays. `random` is any number.
     fn map(&self, subject: &[u8], random: u32) -> Option<Vec<u8>>;
+
+    /// The subject that all changed ones become; `None` if it depends on them.
+    fn constant(&self) -> Option<Vec<u8>>;
 }
 
 /// A change of subjects that can be compared with another.
@@ -27,6 +30,11 @@ impl SubjectMap {
     /// The changed subject; `None` for a subject that stays. `random` is any number.
     pub(crate) fn map(&self, subject: &[u8], random: u32) -> Option<Vec<u8>> {
         self.map.map(subject, random)
+    }
+
+    /// The subject that all changed ones become; `None` if it depends on them.
+    pub(crate) fn constant(&self) -> Option<Vec<u8>> {
+        self.map.constant()
     }
 }
 

@@ -8,6 +8,7 @@ use super::offer::offer;
 use super::own::publish_own;
 use super::report::{PublishReport, Reports};
 use super::resolve::{resolve_own, resolve_topic};
+use crate::authorize::{Action, Object, authorize};
 use crate::delivery::Delivery;
 use crate::entries::Entry;
 use crate::id::{QueueId, VhostId};
@@ -96,6 +97,13 @@ impl<W: World> Outlet for Readers<'_, W> {
         let form = forms.advisory(advisory, self.world.secret());
         self.send_form(&route, &subject, &StreamMessage::Answer(b""), &form);
         (!route.queues.is_empty()).then_some(Outgoing { subject, form })
+    }
+
+    fn may_publish(&mut self, user: &[u8], subject: &Name) -> bool {
+        let subject =
+            Object::Subject { exchange: TOPIC_EXCHANGE, subject: subject.as_bytes(), is_topic: true };
+        let identity = self.world.identity_of(user);
+        identity.is_some_and(|identity| authorize(&identity, Action::Publish, self.vhost, subject).is_ok())
     }
 
     fn publish(&mut self, subject: &Name, message: &StreamMessage<'_>) -> Option<Outgoing> {

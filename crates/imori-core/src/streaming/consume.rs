@@ -108,11 +108,14 @@ impl Queue {
         Advisory { stream: &self.name, consumer: &consumer.name, what, time }
     }
 
-    /// Publishes again what readers may see.
+    /// Publishes again what readers may see, as far as the maker of the stream has the right now.
     fn republish(&self, stream: &mut Stream, outlet: &mut impl Outlet) {
         let end = stream.visible_end;
         let is_visible = |first: &mut Republished| first.entry.envelope.sequence < end;
         while let Some(Republished { entry, to, before }) = stream.republished.pop_front_if(is_visible) {
+            if self.settings.maker().is_some_and(|maker| !outlet.may_publish(maker, &to)) {
+                continue;
+            }
             let message = StreamMessage::Republished {
                 stream: &self.name,
                 entry: &entry,

@@ -25,6 +25,9 @@ pub(crate) trait Outlet {
     /// Publishes an advisory as [`Outlet::publish`] does, if it has readers.
     fn advise(&mut self, advisory: &Advisory<'_>) -> Option<Outgoing>;
 
+    /// Whether a user may still publish this subject.
+    fn may_publish(&mut self, user: &[u8], subject: &Name) -> bool;
+
     /// Sends a message to the live readers of a subject. Returns it if queues and streams are to get it too, once the
     /// stream is unlocked.
     fn publish(&mut self, subject: &Name, message: &StreamMessage<'_>) -> Option<Outgoing>;

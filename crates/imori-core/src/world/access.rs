@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::authorize::{Action, Actor, Object, Refusal, authorize};
+use crate::authorize::{Action, Actor, Identity, Object, Refusal, authorize};
 use crate::id::VhostId;
 use crate::login::{Login, SCRAM_BYTES, ScramParameters, Verdict, Verification};
 use crate::quota::QuotaReached;
@@ -42,6 +42,12 @@ pub trait Access {
     fn authorize(&self, actor: &Actor<'_>, action: Action, object: Object<'_>) -> Result<(), Refusal> {
         authorize(actor.identity, action, actor.vhost, object)
             .inspect_err(|refusal| self.refused(actor, refusal))
+    }
+
+    /// The present identity of a stored user, without a login. `None` for other users: deleted ones, the operator, and
+    /// bearers of access tokens.
+    fn identity_of(&self, _user: &[u8]) -> Option<Identity> {
+        None
     }
 
     /// Counts a connection towards its user and vhost, replacing those it counted towards before.

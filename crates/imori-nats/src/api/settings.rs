@@ -83,6 +83,10 @@ impl MapSubject for Transform {
     fn map(&self, subject: &[u8], random: u32) -> Option<Vec<u8>> {
         self.apply(str::from_utf8(subject).ok()?, random).map(String::into_bytes)
     }
+
+    fn constant(&self) -> Option<Vec<u8>> {
+        Transform::constant(self).map(String::into_bytes)
+    }
 }
 
 /// The settings of a consumer.

@@ -151,6 +151,11 @@ impl Admin {
         self.ask(Method::DELETE, path, what, reason, None).map(drop)
     }
 
+    /// Deletes the object at a path and returns the JSON of the answer, `Null` if it has no body.
+    pub(crate) fn delete_and_read(&self, path: &str, what: &str) -> anyhow::Result<Value> {
+        self.json_of(&self.ask(Method::DELETE, path, what, None, None)?)
+    }
+
     /// Posts an object to a path and returns the JSON of the answer, `Null` if it has no body.
     pub(crate) fn post(&self, path: &str, what: &str, object: &Value) -> anyhow::Result<Value> {
         self.json_of(&self.ask(Method::POST, path, what, None, Some(object))?)

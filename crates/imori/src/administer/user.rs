@@ -7,7 +7,7 @@ use clap::{Args, Subcommand};
 use serde_json::{Map, Value, json};
 
 use super::limit::Limited;
-use crate::admin_client::{AdminOptions, segment};
+use crate::admin_client::{AdminOptions, segment, text};
 use crate::output::{print_line, print_question};
 
 /// Make, change, show and delete users and their permissions.
@@ -185,8 +185,13 @@ impl User {
                 print_line(made["token"].as_str().unwrap_or_default())
             }
             UserCommand::Delete(user) => {
-                user.asked.admin()?.delete(&user.path(), &user.what(), None)?;
-                print_line(&format!("{} is deleted", user.what()))
+                let stopped = user.asked.admin()?.delete_and_read(&user.path(), &user.what())?;
+                print_line(&format!("{} is deleted", user.what()))?;
+                for stream in stopped["republishing"].as_array().into_iter().flatten() {
+                    let (stream, vhost) = (text(&stream["stream"]), text(&stream["vhost"]));
+                    print_line(&format!("stream `{stream}` in vhost `{vhost}` no longer republishes"))?;
+                }
+                Ok(())
             }
             UserCommand::Grant { user, vhost, configure, write, read, only } => {
                 let object = permission([("configure", configure), ("write", write), ("read", read)], only)?;
