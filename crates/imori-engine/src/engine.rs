@@ -15,15 +15,16 @@ use imori_server::Phase;
 use imori_server::broker::Broker;
 use imori_server::http::Bodies;
 use tokio::runtime::Handle;
-use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
-use tokio::sync::{broadcast, oneshot, watch};
+use tokio::sync::mpsc::{Receiver, Sender, channel};
+use tokio::sync::{Semaphore, broadcast, oneshot, watch};
 use tracing::warn;
 
 use crate::access::{Roles, requester};
 use crate::cipher::Cipher;
 use crate::environments::environment::Environments;
 use crate::executions::{Execution, RunQueue, Status, Workflows};
-use crate::limits::{EXECUTIONS_LOADED, OBJECTS_LOADED, SPOOL_BYTES_MAX, UPDATES_MAX};
+use crate::limits::{EXECUTIONS_LOADED, OBJECTS_LOADED, OWN_EVENTS_MAX, RESULTS_AT_ONCE, SPOOL_BYTES_MAX, UPDATES_MAX};
+use crate::outputs::OutputStream;
 use crate::packs::watch::PackWatch;
 use crate::postgres::ServerAddress;
 use crate::python::{Evaluators, PythonHosts, PythonOptions};
@@ -110,14 +111,16 @@ pub(crate) struct Engine {
     triggers: watch::Sender<u64>,
     stopping: watch::Sender<bool>,
     has_started: AtomicBool,
-    own_events: UnboundedSender<OwnEvent>,
+    own_events: Sender<OwnEvent>,
+    pub(crate) results: Arc<Semaphore>,
 }
 
 /// What the engine itself does, and rules may wait for.
 #[derive(Debug)]
 pub(crate) enum OwnEvent {
-    /// An execution has ended; this is its document.
-    ActionEnded(Map),
+    /// The execution with this id has ended. Its document is in the store, so that the results of many ends do not wait in
+    /// memory.
+    ActionEnded(String),
     /// An execution has ended that has a notification; this is what is stored of it.
     Notified(Map),
     /// A key of the datastore changed in this way, such as `create`; this is the payload.
@@ -166,8 +169,8 @@ impl Update {
 
 impl Engine {
     /// An engine of this broker that has not started.
-    pub(crate) fn new(options: EngineOptions, broker: &Broker) -> (Engine, UnboundedReceiver<OwnEvent>) {
-        let (own_events, reported) = unbounded_channel();
+    pub(crate) fn new(options: EngineOptions, broker: &Broker) -> (Engine, Receiver<OwnEvent>) {
+        let (own_events, reported) = channel(OWN_EVENTS_MAX);
         let mut environments = Environments::in_folder(options.folder.join("environments"));
         environments.wheels.clone_from(&options.wheels);
         let engine = Engine {
@@ -199,6 +202,7 @@ impl Engine {
             stopping: watch::channel(false).0,
             has_started: AtomicBool::default(),
             own_events,
+            results: Arc::new(Semaphore::new(RESULTS_AT_ONCE)),
             options,
         };
         (engine, reported)
@@ -337,12 +341,10 @@ impl Engine {
         self.options.folder.join("runs").join(id)
     }
 
-    /// What a running action has printed so far: its `stdout` or `stderr`.
-    pub(crate) fn printed(&self, id: &str, output: &str) -> String {
+    /// The file of what a running action has printed so far.
+    pub(crate) fn output_file(&self, id: &str, stream: OutputStream) -> Option<PathBuf> {
         let is_id = id.bytes().all(|byte| byte.is_ascii_hexdigit());
-        let path = self.run_folder(id).join(Path::new(output).file_name().unwrap_or_default());
-        let bytes = is_id.then(|| std::fs::read(path).ok()).flatten().unwrap_or_default();
-        String::from_utf8_lossy(&bytes).into_owned()
+        is_id.then(|| self.run_folder(id).join(stream.name()))
     }
 
     /// The document of an execution once it has ended; `None` if the engine stops before.
@@ -411,15 +413,10 @@ impl Engine {
         self.triggers.send_modify(|number| *number += 1);
     }
 
-    /// Reports something that rules may wait for.
-    pub(crate) fn report(&self, event: OwnEvent) {
-        if let OwnEvent::ActionEnded(execution) = &event
-            && let Some((rule, id)) = rule_of(execution)
-        {
-            self.rule_memory().ended(rule, id);
-        }
+    /// Reports something that rules may wait for, once there is room for it. What makes events of reports never calls this.
+    pub(crate) async fn report(&self, event: OwnEvent) {
         // The receiver is gone once the engine has stopped.
-        let _ = self.own_events.send(event);
+        let _ = self.own_events.send(event).await;
     }
 
     /// Changes of the rules' triggers.

@@ -30,6 +30,7 @@ mod access;
 pub mod packs;
 pub mod environments;
 pub mod python;
+mod outputs;
 mod process;
 mod store;
 mod postgres;
@@ -62,10 +63,10 @@ pub mod for_tests {
         event_id as notification_id, moments as notification_moments, routes as notification_routes,
         with_offset as notification_time,
     };
+    pub use crate::outputs::{Output, Recorded, RecorderStop, ResultPlace};
     pub use crate::postgres::connection::{Postgres, Role};
     pub use crate::postgres::field::{decode, encode};
     pub use crate::python::conversation::{converse, receive as receive_frame};
-    pub use crate::python::files::{OutputStream, RunFiles};
     pub use crate::registry::alias::RegisteredAlias;
     pub use crate::registry::policy::{ActionPolicies, RegisteredPolicy};
     pub use crate::registry::trigger::Trigger;

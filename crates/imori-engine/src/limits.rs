@@ -11,10 +11,23 @@ pub const PYTHON_QUESTION_BYTES_MAX: usize = 4 * 1024 * 1024;
 /// Bytes of the parameters, configuration and environment of a Python action, as JSON. More is refused before it runs.
 pub const PYTHON_REQUEST_BYTES_MAX: usize = 64 * 1024 * 1024;
 
-/// Bytes kept of each output of a Python action. The rest is counted and dropped at its end.
-pub const OUTPUT_BYTES_MAX: usize = 1024 * 1024;
+/// Bytes of each output of an action that its result keeps. The rest is counted, and goes with the run's folder.
+pub const OUTPUT_BYTES_MAX: u64 = 1024 * 1024;
 
-/// Bytes of an output that are read at once.
+/// Bytes of the outputs of all hosts that the result of a remote action keeps.
+pub const SSH_OUTPUT_BYTES_MAX: u64 = 4 * 1024 * 1024;
+
+/// Results in memory at a time, from the read of the outputs until the execution is stored: JSON of 1 MiB takes 20 MiB as
+/// values. The outputs of further actions wait in their files.
+pub const RESULTS_AT_ONCE: usize = 2;
+
+/// Bytes of outputs up to which a result is in memory without a place among [`RESULTS_AT_ONCE`].
+pub const RESULT_BYTES_WITHOUT_PLACE: u64 = 32 * 1024;
+
+/// Reports of ends and changes that wait to become events. Executions, keys and sensors beyond wait with their reports.
+pub const OWN_EVENTS_MAX: usize = 16;
+
+/// Bytes of an output that are read at once, of a sensor or for the API.
 pub const OUTPUT_READ_BYTES: usize = 16 * 1024;
 
 /// Bytes kept of what a Python that starts says on standard error. The rest is dropped.
@@ -176,10 +189,8 @@ pub const HTTP_REDIRECTS_MAX: u32 = 30;
 /// Bytes of an HTTP response's body; a longer one fails the action.
 pub const HTTP_RESPONSE_BYTES_MAX: u64 = 16 * 1024 * 1024;
 
-/// Bytes that an action may print to each of its outputs; one that prints more is killed.
-pub const SHELL_OUTPUT_BYTES_MAX: u64 = 64 * 1024 * 1024;
-
-/// Time between two looks at the size of a running action's output.
+/// Time between two looks at the size of a running action's output: an action that goes on although its pipe is closed is
+/// killed.
 pub const OUTPUT_CHECK: Duration = Duration::from_secs(1);
 
 /// Bytes of a request to the API, webhooks included.

@@ -160,7 +160,7 @@ impl Engine {
     /// The store cannot be read.
     pub(crate) async fn resume_notifications(&self) -> Result<(), StoreError> {
         for stored in self.store.find(Query::all(&NOTIFICATIONS, OBJECTS_LOADED)).await?.documents {
-            self.report(OwnEvent::Notified(stored));
+            self.report(OwnEvent::Notified(stored)).await;
         }
         Ok(())
     }

@@ -14,6 +14,7 @@ use tokio::sync::watch;
 use crate::datastore::Key;
 use crate::engine::Engine;
 use crate::executions::{Execution, Run};
+use crate::outputs::ResultPlace;
 use crate::registry::Registry;
 
 /// The datastore as templates read it: `system.NAME`, `user.NAME`, or `NAME` for the system's.
@@ -100,6 +101,8 @@ impl Engine {
             parameters,
             config: given.config,
             context,
+            output_bytes_max: self.broker.settings().config().automation.output_bytes_max.0,
+            place: ResultPlace::among(&self.results),
             canceled,
         })
     }

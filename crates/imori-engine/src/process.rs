@@ -4,7 +4,7 @@
 
 use std::fs::{self, File};
 use std::io::{self, Write as _};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::OnceLock;
 use std::time::Duration;
 
@@ -14,28 +14,13 @@ use tokio::process::{Child, Command};
 use tokio::sync::watch;
 use tokio::time::{interval, sleep, timeout};
 
-use crate::limits::{KILL_GRACE, OUTPUT_CHECK, SHELL_OUTPUT_BYTES_MAX};
+use crate::limits::{KILL_GRACE, OUTPUT_CHECK};
 
 /// The file in a run's folder that the process of an action makes before it begins.
 pub(crate) const STARTED_FILE: &str = "started";
 
-/// The files in a run's folder of what an action writes to standard output and standard error.
-pub(crate) fn output_files(folder: &Path) -> [PathBuf; 2] {
-    [folder.join("stdout"), folder.join("stderr")]
-}
-
-/// Makes the files of [`output_files`], empty, and opens them so that each write goes to their ends.
-///
-/// # Errors
-/// They cannot be made.
-pub(crate) fn open_outputs(folder: &Path) -> io::Result<[File; 2]> {
-    let open = |path: &Path| {
-        File::create(path)?;
-        File::options().append(true).open(path)
-    };
-    let [stdout, stderr] = output_files(folder);
-    Ok([open(&stdout)?, open(&stderr)?])
-}
+/// The file in a run's folder that has the identity of an action's process.
+pub(crate) const IDENTITY_FILE: &str = "pid";
 
 /// A running process and its group.
 pub(crate) struct Process {
@@ -67,16 +52,16 @@ pub(crate) enum Ended {
 }
 
 impl Process {
-    /// Starts a command, which has a process group of its own, and notes its identity in this folder. A command whose
+    /// Starts a command, which has a process group of its own, and notes its identity in this file. A command whose
     /// standard input is a pipe is told by a line that it may begin; the end of the pipe tells it that the broker died.
     ///
     /// # Errors
     /// The process cannot be started, or its identity not be written.
-    pub(crate) fn start(mut command: Command, folder: &Path) -> io::Result<Process> {
+    pub(crate) fn start(mut command: Command, identity: &Path) -> io::Result<Process> {
         let mut child = command.spawn()?;
         let pid = child.id().and_then(|pid| i32::try_from(pid).ok()).and_then(Pid::from_raw);
         let pid = pid.ok_or_else(|| io::Error::other("the process has ended"))?;
-        note_identity(pid, folder)?;
+        note_identity(pid, identity)?;
         if let Some(gate) = child.stdin.take() {
             // It fails if the process has been killed, which its end tells.
             let _ = File::from(gate.into_owned_fd()?).write_all(b"\n");
@@ -84,9 +69,9 @@ impl Process {
         Ok(Process { pid, handle: Handle::Child(Box::new(child)) })
     }
 
-    /// The process whose identity an earlier broker noted in this folder, if it still runs.
-    pub(crate) fn find(folder: &Path) -> Option<Process> {
-        let noted = fs::read_to_string(folder.join("pid")).ok()?;
+    /// The process whose identity an earlier broker noted in this file, if it still runs.
+    pub(crate) fn find(identity: &Path) -> Option<Process> {
+        let noted = fs::read_to_string(identity).ok()?;
         let (pid, started) = noted.trim().split_once(' ')?;
         let pid = Pid::from_raw(pid.parse().ok()?)?;
         let descriptor = pidfd_open(pid, PidfdFlags::NONBLOCK).ok()?;
@@ -96,12 +81,20 @@ impl Process {
         Some(Process { pid, handle: Handle::Found(handle) })
     }
 
+    /// Waits for its end.
+    ///
+    /// # Errors
+    /// It cannot be waited for.
+    pub(crate) async fn ended(&mut self) -> io::Result<()> {
+        self.handle.ended().await
+    }
+
     /// Waits for its end, and kills its group if it takes too long, is canceled or prints too much.
     pub(crate) async fn wait(
         mut self,
         limit: Duration,
         mut canceled: watch::Receiver<bool>,
-        outputs: &[PathBuf],
+        prints_too_much: impl Fn() -> bool,
     ) -> Ended {
         let mut checks = interval(OUTPUT_CHECK);
         checks.tick().await;
@@ -115,7 +108,7 @@ impl Process {
                 },
                 () = &mut deadline => break Ended::TimedOut,
                 () = is_true(&mut canceled) => break Ended::Canceled,
-                _ = checks.tick() => if outputs.iter().any(|path| is_flooded(path)) { break Ended::Flooded },
+                _ = checks.tick() => if prints_too_much() { break Ended::Flooded },
             }
         };
         self.kill().await;
@@ -150,18 +143,13 @@ async fn is_true(flag: &mut watch::Receiver<bool>) {
     }
 }
 
-/// Whether an action has written more to this file than it may.
-pub(crate) fn is_flooded(path: &Path) -> bool {
-    fs::metadata(path).is_ok_and(|file| file.len() > SHELL_OUTPUT_BYTES_MAX)
-}
-
-/// Notes the identity of a process in this folder, for [`Process::find`].
+/// Notes the identity of a process in this file, for [`Process::find`].
 ///
 /// # Errors
 /// The file cannot be written.
-pub(crate) fn note_identity(pid: Pid, folder: &Path) -> io::Result<()> {
+pub(crate) fn note_identity(pid: Pid, identity: &Path) -> io::Result<()> {
     let started = start_ticks(pid).unwrap_or_default();
-    fs::write(folder.join("pid"), format!("{} {started}\n", pid.as_raw_nonzero()))
+    fs::write(identity, format!("{} {started}\n", pid.as_raw_nonzero()))
 }
 
 /// What tells one start of the machine from another. Processes and files that were not flushed survive none.

@@ -1,17 +1,22 @@
 //! Executions: `/executions`.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use axum::body::Bytes;
 use axum::extract::{Path, Query, State};
 use axum::http::StatusCode;
+use futures_util::stream::unfold;
 use imori_automation::value::{Map, Value};
 use imori_automation::workflows::WorkflowEvent;
+use tokio::fs::File;
+use tokio::io::{AsyncReadExt as _, Take};
 
 use crate::answers::{Answer, ApiError, ListQuery, created, json, object, ok};
 use crate::engine::Engine;
 use crate::executions::{Origin, Status};
-use crate::limits::{DESCENDANTS_MAX, WORKFLOW_DEPTH_MAX};
+use crate::limits::{DESCENDANTS_MAX, OUTPUT_READ_BYTES, WORKFLOW_DEPTH_MAX};
+use crate::outputs::OutputStream;
 use crate::parameters::masked_parameters;
 use crate::requests::RequestError;
 use crate::store::{Condition, EXECUTIONS, Parts, Query as StoreQuery};
@@ -101,20 +106,59 @@ pub(super) async fn result(State(engine): Broker, Path(id): Path<String>) -> Ans
     ok(document.get("result").cloned().unwrap_or_default())
 }
 
-/// What the action has printed, also while it runs.
+/// What the action has printed: while it runs, all that is recorded, and after its end what its result keeps.
 pub(super) async fn output(State(engine): Broker, Path(id): Path<String>) -> Answer {
     let document = find(&engine, &id).await?;
     let result = document.get("result");
-    let printed = |key: &str| match result.and_then(|result| result.get(key)) {
-        Some(Value::String(text)) => text.clone(),
-        Some(Value::Null) | None => engine.printed(&id, key),
-        Some(other) => other.to_json(),
-    };
-    let text = format!("{}{}", printed("stdout"), printed("stderr"));
-    let mut response = axum::http::Response::new(axum::body::Body::from(text));
+    let id = document.get("id").and_then(Value::as_str).unwrap_or(&id);
+    let mut parts = VecDeque::new();
+    for stream in OutputStream::ALL {
+        match result.and_then(|result| result.get(stream.name())) {
+            Some(Value::String(text)) => parts.push_back(Part::Text(text.clone())),
+            Some(Value::Null) | None => {
+                let Some(path) = engine.output_file(id, stream) else { continue };
+                // There is no file before the action has started.
+                let Ok(file) = File::open(path).await else { continue };
+                // What is printed meanwhile is left to the next request.
+                let length = file.metadata().await.map_or(0, |metadata| metadata.len());
+                parts.push_back(Part::File(file.take(length)));
+            }
+            Some(other) => parts.push_back(Part::Text(other.to_json())),
+        }
+    }
+    let body = axum::body::Body::from_stream(unfold(parts, next_piece));
+    let mut response = axum::http::Response::new(body);
     let kind = axum::http::HeaderValue::from_static("text/plain; charset=utf-8");
     response.headers_mut().insert(axum::http::header::CONTENT_TYPE, kind);
     Ok(response)
+}
+
+/// A part of what an action has printed.
+enum Part {
+    Text(String),
+    File(Take<File>),
+}
+
+/// The next piece of these parts, so that a long file is never in memory.
+async fn next_piece(mut parts: VecDeque<Part>) -> Option<(std::io::Result<Bytes>, VecDeque<Part>)> {
+    loop {
+        match parts.pop_front()? {
+            Part::Text(text) if text.is_empty() => {}
+            Part::Text(text) => return Some((Ok(Bytes::from(text)), parts)),
+            Part::File(mut file) => {
+                let mut piece = vec![0; OUTPUT_READ_BYTES];
+                match file.read(&mut piece).await {
+                    Ok(0) => {}
+                    Ok(count) => {
+                        piece.truncate(count);
+                        parts.push_front(Part::File(file));
+                        return Some((Ok(Bytes::from(piece)), parts));
+                    }
+                    Err(error) => return Some((Err(error), VecDeque::new())),
+                }
+            }
+        }
+    }
 }
 
 pub(super) async fn children(State(engine): Broker, Path(id): Path<String>, Query(pairs): Pairs) -> Answer {

@@ -167,19 +167,19 @@ impl Engine {
         transaction.put(&KEYS, document.clone());
         self.store.commit(transaction).await?;
         let shown = |document: &Map| Value::Map(masked(document));
+        let mut changes = Vec::new();
         match &old {
-            None => self
-                .report(OwnEvent::KeyChanged("create", [("object", shown(&document))].into_iter().collect())),
+            None => changes.push(("create", vec![("object", shown(&document))])),
             Some(old) => {
-                self.report(OwnEvent::KeyChanged(
-                    "update",
-                    [("object", shown(&document))].into_iter().collect(),
-                ));
+                changes.push(("update", vec![("object", shown(&document))]));
                 if old.get("value") != document.get("value") {
-                    let both = [("old_object", shown(old)), ("new_object", shown(&document))];
-                    self.report(OwnEvent::KeyChanged("value_change", both.into_iter().collect()));
+                    let both = vec![("old_object", shown(old)), ("new_object", shown(&document))];
+                    changes.push(("value_change", both));
                 }
             }
+        }
+        for (change, payload) in changes {
+            self.report(OwnEvent::KeyChanged(change, payload.into_iter().collect())).await;
         }
         Ok((document, old.is_none()))
     }
@@ -196,7 +196,8 @@ impl Engine {
         self.report(OwnEvent::KeyChanged(
             "delete",
             [("object", Value::Map(masked(&old)))].into_iter().collect(),
-        ));
+        ))
+        .await;
         Ok(true)
     }
 

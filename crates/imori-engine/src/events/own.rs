@@ -5,7 +5,7 @@ use std::sync::Arc;
 use imori_automation::ids::Id;
 use imori_automation::times::Timestamp;
 use imori_automation::value::{Map, Value};
-use tokio::sync::mpsc::UnboundedReceiver;
+use tokio::sync::mpsc::Receiver;
 use tracing::{error, warn};
 
 use super::dispatch::TriggerEvent;
@@ -20,7 +20,7 @@ use crate::store::{ENDS, EXECUTIONS, Query, StoreError, Transaction};
 const INQUIRY_TYPE: &str = "core.st2.generic.inquiry";
 
 /// Makes events of what the engine reports.
-pub(crate) async fn run_own_events(engine: Arc<Engine>, mut reported: UnboundedReceiver<OwnEvent>) {
+pub(crate) async fn run_own_events(engine: Arc<Engine>, mut reported: Receiver<OwnEvent>) {
     while let Some(event) = reported.recv().await {
         match event {
             OwnEvent::ActionEnded(execution) => action_ended(&engine, &execution).await,
@@ -52,7 +52,16 @@ pub(crate) async fn run_own_events(engine: Arc<Engine>, mut reported: UnboundedR
     }
 }
 
-async fn action_ended(engine: &Arc<Engine>, execution: &Map) {
+async fn action_ended(engine: &Arc<Engine>, id: &str) {
+    if !engine.registry().triggers.contains_key(ACTION_TYPE) {
+        return;
+    }
+    let execution = match engine.store.get(&EXECUTIONS, id).await {
+        Ok(Some(execution)) => execution,
+        // The history of the execution is deleted.
+        Ok(None) => return forget_end(engine, id).await,
+        Err(error) => return error!(execution = id, %error, "the event of an action's end waits for a start"),
+    };
     let of = |key: &str| execution.get(key).cloned().unwrap_or_default();
     let action = of("action");
     let name =
@@ -70,14 +79,18 @@ async fn action_ended(engine: &Arc<Engine>, execution: &Map) {
     let seconds = end.map_or(0, |end| u32::try_from(end.seconds()).unwrap_or(u32::MAX));
     let execution = of("id").as_str().unwrap_or_default().to_owned();
     let id = Id::derived(seconds, &[b"actiontrigger", execution.as_bytes()]);
-    let is_noted = engine.registry().triggers.contains_key(ACTION_TYPE);
-    if accept(engine, ACTION_TYPE, id, payload).await && is_noted {
-        let mut transaction = Transaction::new();
-        transaction.delete(&ENDS, &execution);
-        if let Err(error) = engine.store.commit(transaction).await {
-            // The next start accepts the event again, which makes nothing twice.
-            warn!(%error, "an event of the automation itself stays noted");
-        }
+    if accept(engine, ACTION_TYPE, id, payload).await {
+        forget_end(engine, &execution).await;
+    }
+}
+
+/// Deletes the note of an end whose event is stored.
+async fn forget_end(engine: &Arc<Engine>, execution: &str) {
+    let mut transaction = Transaction::new();
+    transaction.delete(&ENDS, execution);
+    if let Err(error) = engine.store.commit(transaction).await {
+        // The next start accepts the event again, which makes nothing twice.
+        warn!(%error, "an event of the automation itself stays noted");
     }
 }
 
@@ -108,9 +121,7 @@ async fn notified(engine: &Arc<Engine>, mut notification: Map) {
 pub(crate) async fn report_ends(engine: &Arc<Engine>) -> Result<(), StoreError> {
     for noted in engine.store.find(Query::all(&ENDS, EXECUTIONS_LOADED)).await?.documents {
         let id = noted.get("id").and_then(Value::as_str).unwrap_or_default();
-        if let Some(execution) = engine.store.get(&EXECUTIONS, id).await? {
-            engine.report(OwnEvent::ActionEnded(execution));
-        }
+        engine.report(OwnEvent::ActionEnded(id.to_owned())).await;
     }
     Ok(())
 }

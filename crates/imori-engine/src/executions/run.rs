@@ -7,6 +7,8 @@ use std::time::Duration;
 use imori_automation::value::{Map, Value};
 use tokio::sync::watch;
 
+use crate::outputs::ResultPlace;
+
 /// An action that is about to run, with everything that its runner needs.
 #[derive(Debug, Clone)]
 pub(crate) struct Run {
@@ -26,6 +28,10 @@ pub(crate) struct Run {
     pub(crate) config: Map,
     /// The execution's context.
     pub(crate) context: Map,
+    /// Bytes that are recorded of each of the action's outputs.
+    pub(crate) output_bytes_max: u64,
+    /// Its place among the results in memory.
+    pub(crate) place: ResultPlace,
     /// Turns true when a user cancels the execution.
     pub(crate) canceled: watch::Receiver<bool>,
 }

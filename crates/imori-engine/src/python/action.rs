@@ -12,6 +12,7 @@ use super::datastore::Datastore;
 use super::files::RunFiles;
 use super::outcome::PythonError;
 use crate::limits::{PYTHON_REQUEST_BYTES_MAX, PYTHON_RESULT_BYTES_MAX};
+use crate::outputs::ResultPlace;
 
 /// A Python action to run.
 pub struct PythonAction {
@@ -41,6 +42,10 @@ pub struct PythonAction {
     /// An existing folder for the files of this run: what it writes, its result, and what a broker that starts after
     /// this one died needs to find it again.
     pub folder: PathBuf,
+    /// Bytes that are recorded of each of its outputs.
+    pub output_bytes_max: u64,
+    /// Its place among the results in memory.
+    pub place: ResultPlace,
     /// Answers `self.action_service`.
     pub datastore: Arc<dyn Datastore>,
 }

@@ -9,7 +9,7 @@ pub(crate) mod conversation;
 mod zygote;
 mod control;
 pub mod action;
-pub(crate) mod files;
+mod files;
 pub mod outcome;
 pub mod result;
 pub mod datastore;
@@ -18,9 +18,9 @@ pub mod sources;
 pub use action::PythonAction;
 pub use datastore::{Datastore, DatastoreAnswer, DatastoreFuture, DatastoreItem, DatastoreQuestion};
 pub use expressions::Evaluators;
-pub(crate) use files::{OutputStream, RunFiles};
+pub(crate) use files::RunFiles;
 pub use hosts::{PythonHosts, PythonOptions};
-pub use outcome::{Output, PythonError, PythonOutcome, PythonStatus};
+pub use outcome::{PythonError, PythonOutcome, PythonStatus};
 pub use result::PythonResult;
 pub use sensor::{
     SensorAnswer, SensorCommand, SensorCommands, SensorEnds, SensorEvent, SensorProcess, SensorProgram,

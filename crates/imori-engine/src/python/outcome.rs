@@ -4,7 +4,7 @@ use std::fmt;
 
 use imori_automation::value::{Map, Value};
 
-use crate::limits::SHELL_OUTPUT_BYTES_MAX;
+use crate::outputs::Recorded;
 
 /// The exit code for a first item of a returned pair that is neither `True` nor `False`.
 pub const INVALID_STATUS_EXIT_CODE: i32 = 220;
@@ -21,27 +21,12 @@ pub struct PythonOutcome {
     pub result: Option<Value>,
     /// The first item of a returned pair.
     pub status: Option<bool>,
-    /// What it wrote to standard output.
-    pub stdout: Output,
-    /// What it wrote to standard error.
-    pub stderr: Output,
+    /// What it wrote.
+    pub recorded: Recorded,
     /// Whether it was ended for the time it took.
     pub is_timed_out: bool,
-    /// Whether it was ended for how much it wrote.
-    pub is_flooded: bool,
     /// The seconds that it had.
     pub timeout_s: f64,
-}
-
-/// What an action wrote.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Output {
-    /// The text; its last line says so if there was more.
-    pub text: String,
-    /// The bytes that were written.
-    pub bytes: u64,
-    /// Whether there was more than is kept.
-    pub is_cut: bool,
 }
 
 /// The state of an execution that ended.
@@ -67,11 +52,12 @@ impl PythonStatus {
 }
 
 impl PythonOutcome {
-    /// The state of the execution.
+    /// The state of the execution. One whose outputs were not recorded to their ends has failed. One of which only the
+    /// text is cut has not: its result is what `run` returned.
     pub fn status(&self) -> PythonStatus {
         if self.is_timed_out {
             PythonStatus::TimedOut
-        } else if self.exit_code == Some(0) && self.status != Some(false) && !self.is_flooded {
+        } else if self.exit_code == Some(0) && self.status != Some(false) && self.recorded.stop.is_none() {
             PythonStatus::Succeeded
         } else {
             PythonStatus::Failed
@@ -84,8 +70,9 @@ impl PythonOutcome {
         let exit_code = if self.is_timed_out { Some(TIMEOUT_EXIT_CODE) } else { self.exit_code };
         let result = self.result.clone().unwrap_or_else(|| Value::String("None".to_owned()));
         let mut output = Map::new();
-        output.insert("stdout", Value::String(self.stdout.text.clone()));
-        output.insert("stderr", Value::String(self.stderr.text.clone()));
+        output.insert("stdout", Value::String(self.recorded.stdout.text.clone()));
+        output.insert("stderr", Value::String(self.recorded.stderr.text.clone()));
+        self.recorded.note_cut(&mut output);
         output.insert("exit_code", exit_code.map_or(Value::Null, |code| Value::Int(code.into())));
         output.insert("result", result);
         if let Some(error) = self.error() {
@@ -98,12 +85,11 @@ impl PythonOutcome {
         if self.is_timed_out {
             return Some(format!("Action failed to complete in {} seconds", self.timeout_s));
         }
-        if self.is_flooded {
-            let limit = SHELL_OUTPUT_BYTES_MAX / (1024 * 1024);
-            return Some(format!("the action was killed: it printed more than {limit} MiB"));
+        if self.recorded.stop.is_some() {
+            return self.recorded.cut();
         }
         match self.exit_code {
-            Some(INVALID_STATUS_EXIT_CODE) => Some(self.stderr.text.clone()),
+            Some(INVALID_STATUS_EXIT_CODE) => Some(self.recorded.stderr.text.clone()),
             None => Some("nobody saw how the action ended; its Python was killed".to_owned()),
             Some(_) => None,
         }

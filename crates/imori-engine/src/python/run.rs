@@ -15,11 +15,12 @@ use tokio::time::{interval, sleep, timeout};
 
 use super::action::PythonAction;
 use super::conversation::converse;
-use super::files::{OutputStream, RunFiles};
+use super::files::RunFiles;
 use super::outcome::PythonOutcome;
 use super::zygote::{ForkError, Lease};
 use crate::limits::{OUTPUT_CHECK, OUTPUT_GRACE};
-use crate::process::{is_flooded, note_identity, open_outputs, output_files};
+use crate::outputs::Outputs;
+use crate::process::{IDENTITY_FILE, note_identity};
 
 /// Runs an action in a process forked by this Python. Dropping the future ends the action.
 pub(super) async fn run(
@@ -28,23 +29,30 @@ pub(super) async fn run(
     request: &[u8],
     kill_grace: Duration,
 ) -> Result<PythonOutcome, ForkError> {
-    let (socket, process) = fork(lease, &action.folder).await?;
+    let system = |error: io::Error| ForkError::System(format!("an action has no outputs: {error}"));
+    let (mut outputs, writers) = Outputs::record(&action.folder, action.output_bytes_max).map_err(system)?;
+    let forked = fork(lease, &action.folder, writers).await;
+    if forked.is_err() {
+        // The next attempt has the same files.
+        outputs.settle().await;
+    }
+    let (socket, process) = forked?;
     let mut process = Guard { process: Some(process), kill_grace };
     let mut said = None;
     let exchange = converse(socket, request, &*action.datastore, &mut said);
-    let end = process.ended_within(action.timeout, &action.folder);
-    let Ending { exit_code, is_timed_out, is_flooded } = both(exchange, end).await;
+    let end = process.ended_within(action.timeout, &outputs);
+    let Ending { exit_code, is_timed_out, .. } = both(exchange, end).await;
     drop(process);
+    outputs.settle().await;
+    outputs.wait_for_place(&action.place).await;
     let files = RunFiles(&action.folder);
     let said = said.or_else(|| files.result(&action.execution_id));
     Ok(PythonOutcome {
         exit_code: exit_code.or(said.as_ref().map(|said| said.exit_code)),
         status: said.as_ref().and_then(|said| said.status),
         result: said.and_then(|said| said.result),
-        stdout: files.output(OutputStream::Stdout),
-        stderr: files.output(OutputStream::Stderr),
+        recorded: outputs.recorded(u64::MAX),
         is_timed_out,
-        is_flooded,
         timeout_s: action.timeout.as_secs_f64(),
     })
 }
@@ -68,14 +76,17 @@ async fn both<T>(exchange: impl Future<Output = ()>, end: impl Future<Output = T
 }
 
 /// Forks a process, notes its identity in the folder, and returns the socket to it. It waits for its request.
-async fn fork(lease: Lease, folder: &Path) -> Result<(UnixStream, Process), ForkError> {
+async fn fork(
+    lease: Lease,
+    folder: &Path,
+    [stdout, stderr]: [OwnedFd; 2],
+) -> Result<(UnixStream, Process), ForkError> {
     let system = |error: io::Error| ForkError::System(format!("an action has no descriptors: {error}"));
-    let [stdout, stderr] = open_outputs(folder).map_err(system)?;
     let (socket, theirs) = sockets().map_err(system)?;
     let forked = lease.fork(&[stdout.as_fd(), stderr.as_fd(), theirs.as_fd()]).await?;
     let pid =
         Pid::from_raw(forked.pid).ok_or_else(|| ForkError::System("the process has no number".to_owned()))?;
-    let noted = note_identity(pid, folder);
+    let noted = note_identity(pid, &folder.join(IDENTITY_FILE));
     noted.map_err(|error| ForkError::System(format!("an action's process cannot be noted: {error}")))?;
     // It waits for its request, so that the number is still its own.
     let pidfd = pidfd_open(pid, PidfdFlags::empty()).map_err(io::Error::from);
@@ -108,10 +119,9 @@ struct Guard {
 }
 
 impl Guard {
-    /// Waits for the end, and kills what takes longer than this time or writes too much to the files of this folder.
-    async fn ended_within(&mut self, time: Duration, folder: &Path) -> Ending {
+    /// Waits for the end, and kills what takes longer than this time or writes too much.
+    async fn ended_within(&mut self, time: Duration, outputs: &Outputs) -> Ending {
         let Some(process) = &mut self.process else { return Ending::default() };
-        let outputs = output_files(folder);
         let mut checks = interval(OUTPUT_CHECK);
         checks.tick().await;
         let deadline = sleep(time);
@@ -120,7 +130,7 @@ impl Guard {
             tokio::select! {
                 exit_code = process.ended() => break Ending { exit_code, ..Ending::default() },
                 () = &mut deadline => break Ending { is_timed_out: true, ..Ending::default() },
-                _ = checks.tick() => if outputs.iter().any(|path| is_flooded(path)) {
+                _ = checks.tick() => if outputs.are_over() {
                     break Ending { is_flooded: true, ..Ending::default() };
                 },
             }

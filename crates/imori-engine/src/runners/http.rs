@@ -11,19 +11,57 @@ use ureq::{Body, RequestExt as _};
 
 use super::outcome::Outcome;
 use crate::executions::{Run, Status};
-use crate::limits::{HTTP_REDIRECTS_MAX, HTTP_RESPONSE_BYTES_MAX, HTTP_TIMEOUT};
+use crate::limits::{HTTP_REDIRECTS_MAX, HTTP_RESPONSE_BYTES_MAX, HTTP_TIMEOUT, RESULT_BYTES_WITHOUT_PLACE};
 
 /// Sends the request that the parameters describe.
 pub(crate) async fn run_request(run: &Run) -> Outcome {
     let job = run.clone();
     match tokio::task::spawn_blocking(move || send(&job)).await {
-        Ok(Ok(result)) => result,
-        Ok(Err(error)) => Outcome::failed(error),
+        Ok(Ok(answer)) => {
+            if answer.body.len() as u64 > RESULT_BYTES_WITHOUT_PLACE {
+                run.place.take().await;
+            }
+            answer.outcome()
+        }
+        Ok(Err(outcome)) => outcome,
         Err(error) => Outcome::failed(error.to_string()),
     }
 }
 
-fn send(run: &Run) -> Result<Outcome, String> {
+/// A response with its body.
+struct Answer {
+    code: u16,
+    headers: Map,
+    is_json: bool,
+    body: Vec<u8>,
+}
+
+/// Sends the request and reads the response to its end. The error is the outcome of an action without one.
+fn send(run: &Run) -> Result<Answer, Outcome> {
+    let (request, limit) = request(run).map_err(Outcome::failed)?;
+    let redirects = match run.runner_parameters.get("allow_redirects").is_some_and(Value::is_truthy) {
+        true => HTTP_REDIRECTS_MAX,
+        false => 0,
+    };
+    let agent: Agent = Agent::config_builder()
+        .http_status_as_error(false)
+        .timeout_global(Some(limit))
+        .max_redirects(redirects)
+        .max_redirects_will_error(false)
+        .build()
+        .into();
+    match request.with_agent(&agent).run() {
+        Ok(response) => Answer::read(response).map_err(Outcome::failed),
+        Err(ureq::Error::Timeout(_)) => {
+            let reason = format!("no response within {} seconds", limit.as_secs_f64());
+            Err(Outcome { status: Status::TimedOut, ..Outcome::failed(reason) })
+        }
+        Err(error) => Err(Outcome::failed(error.to_string())),
+    }
+}
+
+/// The request that the parameters describe, and the time that it has.
+fn request(run: &Run) -> Result<(Request<Vec<u8>>, Duration), String> {
     let text = |map: &Map, key: &str| map.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
     let url = text(&run.runner_parameters, "url");
     check_host(run, &url)?;
@@ -60,26 +98,7 @@ fn send(run: &Run) -> Result<Outcome, String> {
         .map_err(|error| format!("the request is wrong: {error}"))?;
     let limit = run.parameters.get("timeout").and_then(Value::as_number);
     let limit = limit.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok()).unwrap_or(HTTP_TIMEOUT);
-    let redirects = match run.runner_parameters.get("allow_redirects").is_some_and(Value::is_truthy) {
-        true => HTTP_REDIRECTS_MAX,
-        false => 0,
-    };
-    let agent: Agent = Agent::config_builder()
-        .http_status_as_error(false)
-        .timeout_global(Some(limit))
-        .max_redirects(redirects)
-        .max_redirects_will_error(false)
-        .build()
-        .into();
-    match request.with_agent(&agent).run() {
-        Ok(response) => Ok(outcome(response)),
-        Err(ureq::Error::Timeout(_)) => {
-            let error = format!("no response within {} seconds", limit.as_secs_f64());
-            let result: Map = [("error", error)].into_iter().collect();
-            Ok(Outcome { status: Status::TimedOut, result: Value::Map(result) })
-        }
-        Err(error) => Err(error.to_string()),
-    }
+    Ok((request, limit))
 }
 
 /// Refuses a URL whose host the action's lists exclude.
@@ -153,27 +172,32 @@ fn body(body: Option<&Value>, headers: &Map) -> Vec<u8> {
     }
 }
 
-fn outcome(mut response: Response<Body>) -> Outcome {
-    let code = response.status().as_u16();
-    let mut headers = Map::new();
-    let mut is_json = false;
-    for (name, value) in response.headers() {
-        let value = String::from_utf8_lossy(value.as_bytes()).into_owned();
-        is_json |= name == "content-type" && value.starts_with("application/json");
-        headers.insert(capitalized(name.as_str()), value);
+impl Answer {
+    fn read(mut response: Response<Body>) -> Result<Answer, String> {
+        let code = response.status().as_u16();
+        let mut headers = Map::new();
+        let mut is_json = false;
+        for (name, value) in response.headers() {
+            let value = String::from_utf8_lossy(value.as_bytes()).into_owned();
+            is_json |= name == "content-type" && value.starts_with("application/json");
+            headers.insert(capitalized(name.as_str()), value);
+        }
+        let body = response.body_mut().with_config().limit(HTTP_RESPONSE_BYTES_MAX).read_to_vec();
+        let body = body.map_err(|error| format!("the response's body cannot be read: {error}"))?;
+        Ok(Answer { code, headers, is_json, body })
     }
-    let text = match response.body_mut().with_config().limit(HTTP_RESPONSE_BYTES_MAX).read_to_vec() {
-        Ok(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
-        Err(error) => return Outcome::failed(format!("the response's body cannot be read: {error}")),
-    };
-    let parsed = is_json.then(|| Value::from_json(text.as_bytes()).ok()).flatten();
-    let mut result = Map::new();
-    result.insert("status_code", i64::from(code));
-    result.insert("parsed", parsed.is_some());
-    result.insert("body", parsed.unwrap_or(Value::String(text)));
-    result.insert("headers", headers);
-    let status = if (200..207).contains(&code) { Status::Succeeded } else { Status::Failed };
-    Outcome { status, result: Value::Map(result) }
+
+    fn outcome(self) -> Outcome {
+        let text = String::from_utf8_lossy(&self.body).into_owned();
+        let parsed = self.is_json.then(|| Value::from_json(text.as_bytes()).ok()).flatten();
+        let mut result = Map::new();
+        result.insert("status_code", i64::from(self.code));
+        result.insert("parsed", parsed.is_some());
+        result.insert("body", parsed.unwrap_or(Value::String(text)));
+        result.insert("headers", self.headers);
+        let status = if (200..207).contains(&self.code) { Status::Succeeded } else { Status::Failed };
+        Outcome { status, result: Value::Map(result) }
+    }
 }
 
 /// The usual form of a header's name, which comes in small letters.

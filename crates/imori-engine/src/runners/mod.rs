@@ -15,7 +15,8 @@ use imori_automation::value::{Map, Value};
 use crate::engine::Engine;
 use crate::executions::{Run, Status};
 use crate::limits::{PYTHON_TIMEOUT, SHELL_TIMEOUT};
-use crate::process::{Ended, Process, STARTED_FILE, output_files};
+use crate::outputs::Outputs;
+use crate::process::{Ended, IDENTITY_FILE, Process, STARTED_FILE};
 
 pub(crate) use outcome::Outcome;
 
@@ -66,17 +67,21 @@ pub(crate) async fn find_again(run: &Run, is_same_boot: bool) -> Option<Outcome>
             return Some(Outcome { status: Status::Abandoned, ..Outcome::failed(reason) });
         }
     };
-    let process = if is_same_boot { Process::find(&run.folder) } else { None };
+    let process = if is_same_boot { Process::find(&run.folder.join(IDENTITY_FILE)) } else { None };
+    let mut outputs = Outputs::find(&run.folder, run.output_bytes_max);
     let ended = match process {
-        Some(process) => process.wait(limit, run.canceled.clone(), &output_files(&run.folder)).await,
+        Some(process) => process.wait(limit, run.canceled.clone(), || outputs.are_over()).await,
         None => Ended::Exited,
     };
     // A process that ended before it made this file has done nothing. After a start of the machine the file may be lost.
     if is_same_boot && matches!(ended, Ended::Exited) && !run.folder.join(STARTED_FILE).exists() {
         return None;
     }
+    outputs.settle().await;
+    outputs.wait_for_place(&run.place).await;
+    let recorded = outputs.recorded(u64::MAX);
     Some(match runner {
-        "python-script" => python::outcome_of_files(run, ended, limit),
-        _ => shell::outcome_of_files(&run.folder, ended, limit),
+        "python-script" => python::outcome_of_files(run, recorded, ended, limit),
+        _ => shell::outcome_of_files(&run.folder, recorded, ended, limit),
     })
 }

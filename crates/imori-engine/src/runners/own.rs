@@ -140,7 +140,7 @@ impl Engine {
         // An action that runs again sends the event of its execution again.
         let (answer, answered) = oneshot::channel();
         let (trigger, key) = (trigger.to_owned(), run.id.clone());
-        self.report(OwnEvent::Injection(Injection { trigger, payload, key, answer }));
+        self.report(OwnEvent::Injection(Injection { trigger, payload, key, answer })).await;
         answered.await.map_err(|_| String::from("the engine stops"))?.map(Value::from)
     }
 

@@ -12,8 +12,9 @@ use crate::datastore::Keys;
 use crate::engine::Engine;
 use crate::executions::{Run, Status};
 use crate::limits::PYTHON_TIMEOUT;
+use crate::outputs::Recorded;
 use crate::process::Ended;
-use crate::python::{OutputStream, PythonAction, PythonOutcome, PythonStatus, RunFiles};
+use crate::python::{PythonAction, PythonOutcome, PythonStatus, RunFiles};
 
 impl Engine {
     /// Runs the class in the action's file. A pack without an environment gets one first.
@@ -85,25 +86,27 @@ impl Engine {
             environment: variables,
             timeout: run.timeout(PYTHON_TIMEOUT),
             folder: run.folder.clone(),
+            output_bytes_max: run.output_bytes_max,
+            place: run.place.clone(),
             datastore: Arc::new(Keys::new(self, run.user())),
         })
     }
 }
 
 /// The outcome of an action that an earlier engine started and that has ended by now.
-pub(super) fn outcome_of_files(run: &Run, ended: Ended, limit: Duration) -> Outcome {
-    let files = RunFiles(&run.folder);
-    let said = files.result(&run.id);
+pub(super) fn outcome_of_files(run: &Run, recorded: Recorded, ended: Ended, limit: Duration) -> Outcome {
+    let said = RunFiles(&run.folder).result(&run.id);
     match ended {
         Ended::Canceled => {
             return Outcome { status: Status::Canceled, ..Outcome::failed("the execution was canceled") };
         }
         Ended::Lost(reason) => return Outcome { status: Status::Abandoned, ..Outcome::failed(reason) },
-        Ended::Exited if said.is_none() => {
+        Ended::Exited if said.is_none() && recorded.stop.is_none() => {
             let mut abandoned = Outcome::failed("the action's process is gone, and left no result");
             if let Value::Map(result) = &mut abandoned.result {
-                result.insert("stdout", files.output(OutputStream::Stdout).text);
-                result.insert("stderr", files.output(OutputStream::Stderr).text);
+                recorded.note_cut(result);
+                result.insert("stdout", recorded.stdout.text);
+                result.insert("stderr", recorded.stderr.text);
             }
             return Outcome { status: Status::Abandoned, ..abandoned };
         }
@@ -113,10 +116,8 @@ pub(super) fn outcome_of_files(run: &Run, ended: Ended, limit: Duration) -> Outc
         exit_code: said.as_ref().map(|said| said.exit_code),
         status: said.as_ref().and_then(|said| said.status),
         result: said.and_then(|said| said.result),
-        stdout: files.output(OutputStream::Stdout),
-        stderr: files.output(OutputStream::Stderr),
+        recorded,
         is_timed_out: matches!(ended, Ended::TimedOut),
-        is_flooded: matches!(ended, Ended::Flooded),
         timeout_s: limit.as_secs_f64(),
     })
 }

@@ -1,9 +1,9 @@
-//! Commands and scripts of this machine. Their output goes to files and not to pipes, and a shell around them writes
-//! the exit code, so that they survive the broker and its successor finds their outcome.
+//! Commands and scripts of this machine. A recorder writes their output to files, and a shell around them the exit code,
+//! so that they survive the broker and its successor finds their outcome.
 
 use std::ffi::OsString;
-use std::fs::{self, File};
-use std::io::{self, Read as _};
+use std::fs;
+use std::io;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -15,8 +15,9 @@ use tokio::process::Command;
 
 use super::outcome::Outcome;
 use crate::executions::{Run, Status};
-use crate::limits::{SHELL_OUTPUT_BYTES_MAX, SHELL_TIMEOUT};
-use crate::process::{Ended, Process, open_outputs, output_files};
+use crate::limits::SHELL_TIMEOUT;
+use crate::outputs::{Outputs, Recorded};
+use crate::process::{Ended, IDENTITY_FILE, Process};
 
 /// Runs the rest of its arguments, and notes their exit code in the folder that is its first argument.
 pub(super) const WRAPPER: &str = r#"folder=$1; shift; "$@"; code=$?
@@ -89,22 +90,29 @@ fn shell() -> &'static str {
 
 async fn run_arguments(run: &Run, arguments: &[OsString], variables: &Variables) -> Outcome {
     let timeout = run.timeout(SHELL_TIMEOUT);
-    let process = match start(run, arguments, variables) {
-        Ok(process) => process,
+    let (process, mut outputs) = match start(run, arguments, variables) {
+        Ok(started) => started,
         Err(error) => return Outcome::failed(format!("the command cannot be started: {error}")),
     };
-    let ended = process.wait(timeout, run.canceled.clone(), &output_files(&run.folder)).await;
-    outcome(&run.folder, ended, timeout)
+    let ended = process.wait(timeout, run.canceled.clone(), || outputs.are_over()).await;
+    outputs.settle().await;
+    outputs.wait_for_place(&run.place).await;
+    outcome(&run.folder, outputs.recorded(u64::MAX), ended, timeout)
 }
 
 /// The outcome of a command that an earlier engine started and that has ended by now.
-pub(super) fn outcome_of_files(folder: &Path, ended: Ended, timeout: Duration) -> Outcome {
+pub(super) fn outcome_of_files(
+    folder: &Path,
+    recorded: Recorded,
+    ended: Ended,
+    timeout: Duration,
+) -> Outcome {
     let is_lost = matches!(ended, Ended::Exited) && exit_code(folder).is_none();
     let lost = || Ended::Lost(String::from("the action's process is gone, and left no exit code"));
-    outcome(folder, if is_lost { lost() } else { ended }, timeout)
+    outcome(folder, recorded, if is_lost { lost() } else { ended }, timeout)
 }
 
-fn start(run: &Run, arguments: &[OsString], variables: &Variables) -> io::Result<Process> {
+fn start(run: &Run, arguments: &[OsString], variables: &Variables) -> io::Result<(Process, Outputs)> {
     fs::create_dir_all(&run.folder)?;
     let mut command = Command::new("/bin/sh");
     command.arg("-c").arg(format!("{GATE}{WRAPPER}")).arg("imori").arg(&run.folder);
@@ -112,7 +120,7 @@ fn start(run: &Run, arguments: &[OsString], variables: &Variables) -> io::Result
         command.args(["sudo", "-E", "-H", "-n", "--"]);
     }
     command.args(arguments).stdin(Stdio::piped()).process_group(0);
-    let [stdout, stderr] = open_outputs(&run.folder)?;
+    let (outputs, [stdout, stderr]) = Outputs::record(&run.folder, run.output_bytes_max)?;
     command.stdout(stdout).stderr(stderr);
     if let Some(folder) =
         run.runner_parameters.get("cwd").and_then(Value::as_str).filter(|cwd| !cwd.is_empty())
@@ -124,38 +132,36 @@ fn start(run: &Run, arguments: &[OsString], variables: &Variables) -> io::Result
         command.env(name, value.as_str().map_or_else(|| value.to_string(), str::to_owned));
     }
     command.envs(variables.iter().map(|(name, value)| (name, value)));
-    Process::start(command, &run.folder)
+    Ok((Process::start(command, &run.folder.join(IDENTITY_FILE))?, outputs))
 }
 
-/// The outcome of a command whose files are in this folder.
-pub(crate) fn outcome(folder: &Path, ended: Ended, timeout: Duration) -> Outcome {
+/// The outcome of a command that left its exit code in this folder. One whose output is not whole has failed.
+pub(crate) fn outcome(folder: &Path, recorded: Recorded, ended: Ended, timeout: Duration) -> Outcome {
     let code = match ended {
         Ended::Exited => exit_code(folder),
         _ => None,
     };
-    let [stdout, stderr] = output_files(folder).map(|path| output(&path));
+    let cut = recorded.cut();
     let (code, status, error) = match (ended, code) {
-        (Ended::Exited, Some(0)) => (0, Status::Succeeded, None),
-        (Ended::Exited, Some(code)) => (code, Status::Failed, None),
+        (Ended::Exited, Some(code)) if code != 0 || cut.is_some() => (code, Status::Failed, None),
+        (Ended::Exited, Some(code)) => (code, Status::Succeeded, None),
         (Ended::Exited, None) => (-9, Status::Failed, Some(String::from("the command was killed"))),
         (Ended::TimedOut, _) => {
             let seconds = timeout.as_secs_f64();
             (-9, Status::TimedOut, Some(format!("Action failed to complete in {seconds} seconds")))
         }
         (Ended::Canceled, _) => (-15, Status::Canceled, Some(String::from("the execution was canceled"))),
-        (Ended::Flooded, _) => {
-            let limit = SHELL_OUTPUT_BYTES_MAX / (1024 * 1024);
-            (-9, Status::Failed, Some(format!("the command was killed: it printed more than {limit} MiB")))
-        }
+        (Ended::Flooded, _) => (-9, Status::Failed, None),
         (Ended::Lost(error), _) => (-1, Status::Abandoned, Some(error)),
     };
     let mut result = Map::new();
-    result.insert("failed", code != 0);
-    result.insert("succeeded", code == 0);
+    result.insert("failed", status != Status::Succeeded);
+    result.insert("succeeded", status == Status::Succeeded);
     result.insert("return_code", i64::from(code));
-    result.insert("stdout", stdout);
-    result.insert("stderr", stderr);
-    if let Some(error) = error {
+    recorded.note_cut(&mut result);
+    result.insert("stdout", output(&recorded.stdout.text));
+    result.insert("stderr", output(&recorded.stderr.text));
+    if let Some(error) = error.or(cut) {
         result.insert("error", error);
     }
     Outcome { status, result: Value::Map(result) }
@@ -166,14 +172,8 @@ fn exit_code(folder: &Path) -> Option<i32> {
 }
 
 /// What a command printed; JSON becomes its value, as in StackStorm.
-fn output(path: &Path) -> Value {
-    let mut bytes = Vec::new();
-    if let Ok(file) = File::open(path) {
-        // What was read until an error counts.
-        let _ = file.take(SHELL_OUTPUT_BYTES_MAX).read_to_end(&mut bytes);
-    }
-    let text = String::from_utf8_lossy(&bytes);
-    let text = text.strip_suffix('\n').unwrap_or(&text);
+fn output(text: &str) -> Value {
+    let text = text.strip_suffix('\n').unwrap_or(text);
     let text = text.strip_suffix('\r').unwrap_or(text);
     match Value::from_json(text.as_bytes()) {
         Ok(value) if !text.is_empty() => value,

@@ -18,8 +18,11 @@ use tokio::process::Command;
 use super::outcome::Outcome;
 use super::shell::{WRAPPER, outcome, script};
 use crate::executions::{Run, Status};
-use crate::limits::{SHELL_TIMEOUT, SSH_CONNECT_SECONDS, SSH_HOSTS_AT_ONCE, SSH_HOSTS_MAX};
-use crate::process::{Process, open_outputs, output_files};
+use crate::limits::{
+    SHELL_TIMEOUT, SSH_CONNECT_SECONDS, SSH_HOSTS_AT_ONCE, SSH_HOSTS_MAX, SSH_OUTPUT_BYTES_MAX,
+};
+use crate::outputs::Outputs;
+use crate::process::{Ended, IDENTITY_FILE, Process};
 
 /// The exit code of `ssh` where there is no connection.
 const NOT_CONNECTED: i64 = 255;
@@ -121,10 +124,18 @@ impl Session {
         let at_once = if self.is_parallel { SSH_HOSTS_AT_ONCE } else { 1 };
         let runs = self.hosts.iter().cloned().enumerate().map(|(number, host)| async move {
             let folder = run.folder.join(format!("host-{number}"));
-            let outcome = self.run_one(run, &host, command, input, &folder).await;
-            (host.name, outcome)
+            let ran = self.run_one(run, &host, command, input, &folder).await;
+            (host, folder, ran)
         });
-        let outcomes: Vec<(String, Outcome)> = iter(runs).buffered(at_once).collect().await;
+        let ran: Vec<_> = iter(runs).buffered(at_once).collect().await;
+        // The outputs of all hosts are in one result.
+        run.place.take().await;
+        let mut left = SSH_OUTPUT_BYTES_MAX;
+        let mut outcomes = Vec::new();
+        for (host, folder, ran) in ran {
+            let outcome = host_outcome(run, &host, &folder, ran, &mut left);
+            outcomes.push((host.name, outcome));
+        }
         let worst = [Status::Canceled, Status::TimedOut, Status::Abandoned, Status::Failed];
         let has = |status: &Status| outcomes.iter().any(|(_, outcome)| outcome.status == *status);
         let status = worst.into_iter().find(|status| has(status)).unwrap_or(Status::Succeeded);
@@ -139,25 +150,24 @@ impl Session {
         command: &str,
         input: Option<&Path>,
         folder: &Path,
-    ) -> Outcome {
-        let timeout = run.timeout(SHELL_TIMEOUT);
-        let process = match self.start(host, command, input, folder) {
-            Ok(process) => process,
-            Err(error) => return Outcome::failed(format!("ssh cannot be started: {error}")),
-        };
-        let ended = process.wait(timeout, run.canceled.clone(), &output_files(folder)).await;
-        let mut outcome = outcome(folder, ended, timeout);
-        if let Value::Map(result) = &mut outcome.result
-            && result.get("return_code").and_then(Value::as_int) == Some(NOT_CONNECTED)
-        {
-            let said = result.get("stderr").and_then(Value::as_str).unwrap_or_default();
-            let last = said.lines().last().unwrap_or("ssh ended with code 255").to_owned();
-            result.insert("error", format!("Failed connecting to host {}. {last}", host.name));
-        }
-        outcome
+    ) -> Result<(Ended, Outputs), String> {
+        let (process, mut outputs) = self
+            .start(host, command, input, folder, run.output_bytes_max)
+            .map_err(|error| format!("ssh cannot be started: {error}"))?;
+        let limit = run.timeout(SHELL_TIMEOUT);
+        let ended = process.wait(limit, run.canceled.clone(), || outputs.are_over()).await;
+        outputs.settle().await;
+        Ok((ended, outputs))
     }
 
-    fn start(&self, host: &Host, command: &str, input: Option<&Path>, folder: &Path) -> io::Result<Process> {
+    fn start(
+        &self,
+        host: &Host,
+        command: &str,
+        input: Option<&Path>,
+        folder: &Path,
+        output_bytes_max: u64,
+    ) -> io::Result<(Process, Outputs)> {
         fs::create_dir_all(folder)?;
         let mut ssh = Command::new("/bin/sh");
         ssh.arg("-c").arg(WRAPPER).arg("imori").arg(folder).arg("ssh").args(&self.options);
@@ -169,10 +179,35 @@ impl Session {
             Some(path) => Stdio::from(File::open(path)?),
             None => Stdio::null(),
         });
-        let [stdout, stderr] = open_outputs(folder)?;
+        let (outputs, [stdout, stderr]) = Outputs::record(folder, output_bytes_max)?;
         ssh.stdout(stdout).stderr(stderr);
-        Process::start(ssh, folder)
+        Ok((Process::start(ssh, &folder.join(IDENTITY_FILE))?, outputs))
     }
+}
+
+/// The outcome on one host, with as much of its output as is left for it.
+fn host_outcome(
+    run: &Run,
+    host: &Host,
+    folder: &Path,
+    ran: Result<(Ended, Outputs), String>,
+    left: &mut u64,
+) -> Outcome {
+    let (ended, outputs) = match ran {
+        Ok(ran) => ran,
+        Err(reason) => return Outcome::failed(reason),
+    };
+    let recorded = outputs.recorded(*left);
+    *left = left.saturating_sub(recorded.stdout.kept + recorded.stderr.kept);
+    let mut outcome = outcome(folder, recorded, ended, run.timeout(SHELL_TIMEOUT));
+    if let Value::Map(result) = &mut outcome.result
+        && result.get("return_code").and_then(Value::as_int) == Some(NOT_CONNECTED)
+    {
+        let said = result.get("stderr").and_then(Value::as_str).unwrap_or_default();
+        let last = said.lines().last().unwrap_or("ssh ended with code 255").to_owned();
+        result.insert("error", format!("Failed connecting to host {}. {last}", host.name));
+    }
+    outcome
 }
 
 /// The options of every connection. `ssh/config` of the automation's folder decides about the keys of hosts, where it

@@ -193,7 +193,7 @@ impl Engine {
             );
         }
         for document in self.store.find(open(Status::Pending)).await?.documents {
-            self.await_answer(&Execution::stored(document));
+            self.await_answer(&Execution::stored(document)).await;
         }
         let mut workflows = Vec::new();
         for status in [Status::Pausing, Status::Paused, Status::Canceling] {

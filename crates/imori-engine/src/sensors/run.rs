@@ -53,7 +53,7 @@ pub(super) async fn run(
         state.pid = Some(pid);
         state.token = program.token.clone();
     });
-    report(engine, sensor, "process_spawn", ("pid", i64::from(pid).into()), &program);
+    report(engine, sensor, "process_spawn", ("pid", i64::from(pid).into()), &program).await;
     let told_to_stop = stopping.clone();
     let work = async {
         let SensorEnds { questions, commands, stdout, stderr } = ends;
@@ -106,7 +106,7 @@ pub(super) async fn run(
         Err(error) => (error.to_string(), -1),
     };
     engine.sensors.change(&reference, |state| state.token = None);
-    report(engine, sensor, "process_exit", ("exit_code", i64::from(exit_code).into()), &program);
+    report(engine, sensor, "process_exit", ("exit_code", i64::from(exit_code).into()), &program).await;
     match is_stopped {
         true => End::Stopped,
         false => End::Unexpected(reason),
@@ -244,7 +244,7 @@ async fn converse(engine: &Arc<Engine>, sensor: &RegisteredSensor, mut questions
 }
 
 /// Reports a start or an end, which rules may wait for.
-fn report(
+async fn report(
     engine: &Engine,
     sensor: &RegisteredSensor,
     change: &'static str,
@@ -258,7 +258,7 @@ fn report(
     if change == "process_spawn" {
         payload.insert("cmd", format!("{} {}", program.python.display(), program.entry_point.display()));
     }
-    engine.report(OwnEvent::SensorChanged(change, payload));
+    engine.report(OwnEvent::SensorChanged(change, payload)).await;
 }
 
 fn told(status: ExitStatus) -> String {

@@ -42,19 +42,19 @@ impl Engine {
         let news = News::of(execution.document());
         batch.change(execution.clone());
         if self.settle(batch, news).await? == Committed::Done {
-            self.await_answer(&execution);
+            self.await_answer(&execution).await;
         }
         Ok(())
     }
 
     /// Reports an inquiry that waits, and ends it once its time is over. An inquiry that is reported again, by the next
     /// engine, is one event.
-    pub(crate) fn await_answer(self: &Arc<Self>, execution: &Execution) {
+    pub(crate) async fn await_answer(self: &Arc<Self>, execution: &Execution) {
         let mut payload = Map::new();
         payload.insert("id", execution.text("id"));
         let route = execution.map("result").and_then(|result| result.get("route").cloned());
         payload.insert("route", route.unwrap_or_default());
-        self.report(OwnEvent::Asked(payload));
+        self.report(OwnEvent::Asked(payload)).await;
         self.expire_later(execution);
     }
 

@@ -194,14 +194,18 @@ impl Engine {
             self.tell("st2.execution__create", execution.document());
             self.schedule(execution);
         }
+        let mut reports = Vec::new();
         for execution in changed {
             self.tell("st2.execution__update", execution.document());
             if Status::is_final(execution.text("status")) {
                 self.queue.tell(execution.text("id"), execution.document());
-                self.report(OwnEvent::ActionEnded(execution.document().clone()));
+                if let Some((rule, id)) = rule_of(execution.document()) {
+                    self.rule_memory().ended(rule, id);
+                }
+                reports.push(OwnEvent::ActionEnded(execution.text("id").to_owned()));
             }
         }
-        notifications.into_iter().for_each(|notification| self.report(OwnEvent::Notified(notification)));
+        reports.extend(notifications.into_iter().map(OwnEvent::Notified));
         for (workflow, guard) in &guards {
             if guard.as_ref().is_none_or(|active| Status::is_final(active.execution.text("status"))) {
                 self.workflows.forget(workflow);
@@ -212,6 +216,9 @@ impl Engine {
         }
         drop(guards);
         orders.into_iter().for_each(|order| self.carry_out(order));
+        for report in reports {
+            self.report(report).await;
+        }
         Ok(Committed::Done)
     }
 

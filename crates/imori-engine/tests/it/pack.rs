@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use imori_automation::value::{Map, Value};
+use imori_engine::for_tests::ResultPlace;
 use imori_engine::python::{
     Datastore, DatastoreAnswer, DatastoreFuture, DatastoreItem, DatastoreQuestion, PythonAction, PythonHosts,
     PythonOptions, PythonOutcome,
@@ -74,6 +75,8 @@ impl Pack {
             environment: BTreeMap::new(),
             timeout: Duration::from_secs(60),
             folder: self.path("run"),
+            output_bytes_max: 16 << 20,
+            place: ResultPlace::default(),
             datastore: Arc::clone(&self.datastore) as Arc<dyn Datastore>,
         }
     }

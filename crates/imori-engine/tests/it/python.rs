@@ -26,9 +26,9 @@ async fn what_run_returns_becomes_result_and_status() {
         ("a = []\na.append(a)\nreturn a", "succeeded", r#""[[...]]""#),
     ] {
         let outcome = pack.try_run(run).await;
-        assert_eq!(outcome.status().name(), status, "{run}: {}", outcome.stderr.text);
+        assert_eq!(outcome.status().name(), status, "{run}: {}", outcome.recorded.stderr.text);
         assert_eq!(outcome.result.unwrap().to_json(), result, "{run}");
-        assert_eq!(outcome.stdout.text + &outcome.stderr.text, "", "{run}");
+        assert_eq!(outcome.recorded.stdout.text + &outcome.recorded.stderr.text, "", "{run}");
     }
 }
 
@@ -46,8 +46,8 @@ async fn an_exception_fails_with_a_traceback_of_the_action() {
     let pack = Pack::new();
     let outcome = pack.try_run("print('before')\nraise KeyError('k')").await;
     assert_eq!((outcome.status(), outcome.exit_code), (PythonStatus::Failed, Some(1)));
-    assert_eq!(outcome.stdout.text, "before\n");
-    let trace = &outcome.stderr.text;
+    assert_eq!(outcome.recorded.stdout.text, "before\n");
+    let trace = &outcome.recorded.stderr.text;
     assert!(trace.starts_with("Traceback") && trace.ends_with("KeyError: 'k'\n"), "{trace}");
     assert!(trace.contains("actions/try.py\", line 8, in run") && !trace.contains("imori_host"), "{trace}");
 }
@@ -63,7 +63,7 @@ async fn a_file_without_an_action_fails_and_says_so() {
     ] {
         let outcome = pack.run(&pack.action_file(text)).await;
         assert_eq!(outcome.exit_code, Some(1));
-        assert!(outcome.stderr.text.contains(complaint), "{}", outcome.stderr.text);
+        assert!(outcome.recorded.stderr.text.contains(complaint), "{}", outcome.recorded.stderr.text);
     }
 }
 
@@ -83,8 +83,12 @@ async fn an_action_has_parameters_configuration_logger_and_environment() {
     let outcome = pack.run(&action).await;
     let rest = r#"},"http://localhost",["examples","5f","http://api"],true]"#;
     let result = outcome.result.unwrap().to_json();
-    assert!(result.starts_with(r#"[{"text":"xxxx"#) && result.ends_with(rest), "{}", outcome.stderr.text);
-    assert_eq!(outcome.stderr.text, "st2.actions.python.Try: INFO     at work\n");
+    assert!(
+        result.starts_with(r#"[{"text":"xxxx"#) && result.ends_with(rest),
+        "{}",
+        outcome.recorded.stderr.text
+    );
+    assert_eq!(outcome.recorded.stderr.text, "st2.actions.python.Try: INFO     at work\n");
 }
 
 #[tokio::test]
@@ -93,7 +97,7 @@ async fn a_missing_configuration_says_where_to_set_it() {
     let outcome = pack.try_run("return self.config['token']").await;
     let complaint =
         "the configuration of pack `examples` has no key `token`; set it in configs/examples.yaml";
-    assert!(outcome.stderr.text.contains(complaint), "{}", outcome.stderr.text);
+    assert!(outcome.recorded.stderr.text.contains(complaint), "{}", outcome.recorded.stderr.text);
 }
 
 #[tokio::test]
@@ -109,7 +113,7 @@ async fn an_action_imports_from_its_pack_and_sees_changes() {
         );
         let outcome = pack.try_run(&run).await;
         let result = outcome.result.map(|result| result.to_json());
-        assert_eq!(result, Some(format!("[{number},{number},{number}]")), "{}", outcome.stderr.text);
+        assert_eq!(result, Some(format!("[{number},{number},{number}]")), "{}", outcome.recorded.stderr.text);
     }
 }
 
@@ -130,7 +134,11 @@ async fn the_datastore_answers_also_when_system_calls_are_patched() {
         .await;
     let said = r#"[null,true,"1",["examples.Try:a","1"],["b","b"],true,false,"stanley"]"#;
     assert_eq!(outcome.result.unwrap().to_json(), said);
-    assert!(outcome.stderr.text.contains("there is no key `examples.Try:a`"), "{}", outcome.stderr.text);
+    assert!(
+        outcome.recorded.stderr.text.contains("there is no key `examples.Try:a`"),
+        "{}",
+        outcome.recorded.stderr.text
+    );
 }
 
 #[tokio::test]

@@ -4,6 +4,7 @@ use std::fs;
 use std::sync::Arc;
 use std::time::Duration;
 
+use imori_engine::limits::OUTPUT_BYTES_MAX;
 use imori_engine::python::PythonStatus;
 use rustix::process::{Pid, Signal, kill_process};
 
@@ -97,7 +98,7 @@ async fn what_python_does_at_its_end_is_done() {
              return 1"
         ))
         .await;
-    assert_eq!((outcome.exit_code, outcome.stdout.text.as_str()), (Some(0), "thread\nat exit\n"));
+    assert_eq!((outcome.exit_code, outcome.recorded.stdout.text.as_str()), (Some(0), "thread\nat exit\n"));
     assert_eq!(fs::read_to_string(&file).unwrap(), "written");
 }
 
@@ -117,17 +118,41 @@ async fn a_pack_that_is_closed_lets_its_actions_end() {
 }
 
 #[tokio::test]
-async fn a_flood_of_output_is_cut_and_the_result_kept() {
+async fn long_output_is_cut_and_the_result_kept() {
     let pack = Pack::new();
     let outcome = pack
-        .try_run(
-            "for _ in range(300):\n    os.write(1, b'\\xff' * 65536)\n    os.write(2, b'x')\nreturn 'done'",
-        )
+        .try_run("for _ in range(100):\n    os.write(1, b'x' * 65536)\n    os.write(2, b'x')\nreturn 'done'")
         .await;
-    assert_eq!(outcome.result.unwrap().to_json(), r#""done""#);
-    assert!(outcome.stdout.is_cut && !outcome.stderr.is_cut);
-    assert_eq!((outcome.stdout.bytes, outcome.stderr.bytes), (300 * 65_536, 300));
-    assert!(outcome.stdout.text.ends_with("of 19660800 bytes are kept]\n"));
+    assert_eq!(outcome.status(), PythonStatus::Succeeded);
+    let recorded = &outcome.recorded;
+    assert_eq!((recorded.stdout.kept, recorded.stdout.bytes), (OUTPUT_BYTES_MAX, 100 * 65_536));
+    assert_eq!((recorded.stderr.kept, recorded.stderr.bytes), (100, 100));
+    let output = outcome.output();
+    assert_eq!(output.get("result").unwrap().to_json(), r#""done""#);
+    let cut = r#"{"stdout":{"kept":1048576,"printed":6553600}}"#;
+    assert_eq!(output.get("x-imori.cut").unwrap().to_json(), cut);
+}
+
+#[tokio::test]
+async fn an_action_that_prints_more_than_is_recorded_fails_although_it_returns() {
+    let pack = Pack::new();
+    let mut action = pack.action("for _ in range(100):\n    print('x' * 65536)\nreturn 'done'");
+    action.output_bytes_max = 2 << 20;
+    let outcome = pack.run(&action).await;
+    assert_eq!(outcome.result.as_ref().unwrap().to_json(), r#""done""#);
+    assert_eq!(outcome.status(), PythonStatus::Failed);
+    let output = outcome.output();
+    let error = output.get("error").unwrap().as_str().unwrap();
+    assert!(error.starts_with("the action was stopped after more than 2097152 bytes of output"), "{error}");
+    assert!(outcome.recorded.stdout.bytes <= (2 << 20) + 512, "{}", outcome.recorded.stdout.bytes);
+}
+
+#[tokio::test]
+async fn what_was_printed_at_once_before_the_end_is_recorded() {
+    let pack = Pack::new();
+    let outcome = pack.try_run("os.write(1, b'x' * 60000)\nos._exit(5)").await;
+    assert_eq!((outcome.exit_code, outcome.recorded.stdout.bytes), (Some(5), 60_000));
+    assert_eq!(outcome.recorded.cut(), None);
 }
 
 #[tokio::test]
@@ -135,7 +160,11 @@ async fn a_result_that_is_too_large_fails_and_says_so() {
     let pack = Pack::new();
     let outcome = pack.try_run("return 'x' * (17 << 20)").await;
     assert_eq!((outcome.exit_code, outcome.result), (Some(1), None));
-    assert!(outcome.stderr.text.starts_with("the result has 17825"), "{}", outcome.stderr.text);
+    assert!(
+        outcome.recorded.stderr.text.starts_with("the result has 17825"),
+        "{}",
+        outcome.recorded.stderr.text
+    );
 }
 
 #[tokio::test]
@@ -172,7 +201,7 @@ async fn an_action_outlives_the_python_that_forked_it() {
             python.ended().await;
             tokio::fs::write(&gate, "go").await.unwrap();
         });
-        assert_eq!(outcome.exit_code, exit_code, "{end}: {}", outcome.stderr.text);
+        assert_eq!(outcome.exit_code, exit_code, "{end}: {}", outcome.recorded.stderr.text);
     }
     assert_eq!(pack.try_run("return 1").await.result.unwrap().to_json(), "1");
 }

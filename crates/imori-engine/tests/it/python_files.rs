@@ -4,10 +4,10 @@ use std::fs;
 use std::path::Path;
 
 use imori_automation::value::Value;
-use imori_engine::for_tests::{OutputStream, RunFiles};
+use imori_engine::for_tests::{Output, Recorded, RecorderStop};
 use imori_engine::limits::OUTPUT_BYTES_MAX;
 use imori_engine::python::sources::write_sources;
-use imori_engine::python::{Output, PythonOutcome, PythonResult};
+use imori_engine::python::{PythonOutcome, PythonResult};
 
 fn python_files(folder: &Path, below: &Path, found: &mut Vec<String>) {
     for entry in fs::read_dir(folder.join(below)).unwrap() {
@@ -50,17 +50,40 @@ fn sources_are_written_once() {
 #[test]
 fn output_beyond_the_limit_is_counted_and_said_to_be_cut() {
     let folder = tempfile::tempdir().unwrap();
-    let files = RunFiles(folder.path());
-    assert_eq!(files.output(OutputStream::Stdout), Output::default());
-    fs::write(folder.path().join("stdout"), b"a\xff").unwrap();
-    assert_eq!(files.output(OutputStream::Stdout).text, "a\u{fffd}");
-    let mut long = vec![b'x'; OUTPUT_BYTES_MAX - 1];
-    long.extend_from_slice(b"yz");
-    fs::write(folder.path().join("stderr"), long).unwrap();
-    let output = files.output(OutputStream::Stderr);
-    assert!(output.is_cut);
-    assert_eq!(output.bytes, OUTPUT_BYTES_MAX as u64 + 1);
-    assert!(output.text.ends_with("xy\n[cut: 1048576 of 1048577 bytes are kept]\n"));
+    let path = folder.path().join("stdout");
+    assert_eq!(Output::of_file(&path, OUTPUT_BYTES_MAX), Output::default());
+    fs::write(&path, b"a\xff").unwrap();
+    assert_eq!(Output::of_file(&path, OUTPUT_BYTES_MAX).text, "a\u{fffd}");
+    fs::write(&path, b"xyz").unwrap();
+    let output = Output::of_file(&path, 2);
+    assert_eq!((output.text.as_str(), output.kept, output.bytes), ("xy", 2, 3));
+    let whole = Output { text: String::from("x"), kept: 1, bytes: 1 };
+    let over = Some(RecorderStop::Limit(2));
+    for (stdout, stop, said) in [
+        (&whole, None, None),
+        (
+            &output,
+            None,
+            Some(
+                "`stdout` has 3 bytes, of which 2 are kept; print less, or write to a file and print its path",
+            ),
+        ),
+        (
+            &output,
+            over,
+            Some(
+                "the action was stopped after more than 2 bytes of output: `stdout` has at least 3 bytes, of which 2 are kept; print less, or write to a file",
+            ),
+        ),
+        (
+            &whole,
+            Some(RecorderStop::Fault),
+            Some("the output could not be recorded to its end; look for room on the disk"),
+        ),
+    ] {
+        let recorded = Recorded { stdout: stdout.clone(), stderr: Output::default(), stop };
+        assert_eq!(recorded.cut().as_deref(), said);
+    }
 }
 
 #[test]
@@ -88,10 +111,8 @@ fn outcome(exit_code: Option<i32>, status: Option<bool>, is_timed_out: bool) -> 
         exit_code,
         result: status.map(|_| Value::Int(1)),
         status,
-        stdout: Output::default(),
-        stderr: Output::default(),
+        recorded: Recorded::default(),
         is_timed_out,
-        is_flooded: false,
         timeout_s: 1.5,
     }
 }

@@ -132,6 +132,9 @@ sections! {
         history_age_s: Seconds = Seconds(30 * 86_400), in Seconds(1)..=Seconds(10 * 366 * 86_400) => Restart;
         /// Bytes of the store above which the oldest history is deleted, whatever its age.
         history_bytes: Bytes = Bytes::gib(1), in Bytes::mib(1)..=Bytes::gib(1_024) => Restart;
+        /// Bytes that are recorded of each output of an action while it runs, of which its result keeps the first MiB. An
+        /// action that prints more fails, and so does a command whose output is longer than its result keeps.
+        output_bytes_max: Bytes = Bytes::mib(16), in Bytes::mib(1)..=Bytes::gib(1) => AtOnce;
         /// The PostgreSQL database that keeps the documents, for one broker at a time. Empty: a file in the data folder
         /// does. The environment variable `IMORI__AUTOMATION__STORE` keeps the password out of this file.
         store: Option<StoreAddress> = None => Restart;
