@@ -160,17 +160,21 @@ def test_events_during_a_crash_of_the_server_happen_once(
 
 
 @needs_postgres
-def test_a_broker_waits_for_the_server_and_for_another_broker(
+def test_a_broker_waits_for_another_broker_whose_store_it_adopts(
     server: PostgresServer, tmp_path: Path
 ) -> None:
     settings = {"automation.store": server.url(server.database())}
     with running_automation(tmp_path / "first", settings=settings) as first:
         hook(first, "shared", "echo {{ trigger.body.number }}")
         with running_automation(tmp_path / "second", settings=settings, waits=False) as second:
-            wait_for(lambda: "another broker uses this store" in second.imori.log.read_text())
+            wait_for(lambda: "the definitions do not know" in second.imori.log.read_text())
             assert send(second, "shared", 1) == 503
-            assert send(first, "shared", 1) == 202
-            kill(first)
+            with ThreadPoolExecutor(1) as adopting:
+                adopted = adopting.submit(second.ask, "POST", "/v1/imori/store/adopt", {})
+                wait_for(lambda: "another broker uses this store" in second.imori.log.read_text())
+                assert send(first, "shared", 1) == 202
+                kill(first)
+                assert adopted.result().status == 200
             wait_for(lambda: send(second, "shared", 2) == 202)
             wait_for(lambda: len(second.executions(rule="default.shared", status="succeeded")) == 2)
 
@@ -210,4 +214,4 @@ def test_the_units_of_the_store_pass_on_a_server(server: PostgresServer) -> None
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    assert done.stdout.count("... ok") == 20, done.stdout
+    assert done.stdout.count("... ok") == 23, done.stdout

@@ -254,7 +254,8 @@ def test_an_inquiry_is_told_to_rules_and_ends_when_its_time_is_over(start: Start
     # As if the inquiry had been made two minutes ago.
     with sqlite3.connect(first.imori.log.parent / "data/automation/state.db") as store:
         store.execute(
-            "UPDATE executions SET body = json_set(body, '$.start_timestamp', ?) WHERE id = ?",
+            "UPDATE executions SET body = json_remove("
+            """json_set(body, '$.start_timestamp', ?), '$."$sum"') WHERE id = ?""",
             ["2020-01-01T00:00:00.000000Z", inquiry["id"]],
         )
     second = start()

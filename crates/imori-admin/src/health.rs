@@ -4,9 +4,9 @@
 
 use std::time::Duration;
 
-use imori_server::Phase;
 use imori_server::broker::Broker;
 use imori_server::stall::Cause;
+use imori_server::{AutomationState, Phase};
 
 /// A cell that lags this much is considered dead.
 const DEAD_LAG: Duration = Duration::from_secs(60);
@@ -22,6 +22,10 @@ pub enum Ailment {
     Damaged(Vec<String>),
     /// A cell lags by this much.
     CellStalled(Duration),
+    /// The automation does not work, for this reason.
+    AutomationAway(String),
+    /// Publishers wait for memory or disk space.
+    PublishersWait(&'static str),
 }
 
 impl Ailment {
@@ -32,6 +36,8 @@ impl Ailment {
             Ailment::DiskStalled(..) => "disk_stalled",
             Ailment::Damaged(_) => "damaged",
             Ailment::CellStalled(_) => "cell_stalled",
+            Ailment::AutomationAway(_) => "automation_away",
+            Ailment::PublishersWait(_) => "publishers_wait",
         }
     }
 
@@ -57,6 +63,8 @@ impl Ailment {
             Ailment::CellStalled(lag) => {
                 format!("a cell has not come to its work for {:.0} s", lag.as_secs_f64())
             }
+            Ailment::AutomationAway(reason) => reason.clone(),
+            Ailment::PublishersWait(resource) => format!("publishers wait for {resource}"),
         }
     }
 }
@@ -68,6 +76,51 @@ pub(crate) fn unreadiness(broker: &Broker, counts_damage: bool) -> Option<Ailmen
     let lasts = broker.journal_figures().flushing_for.filter(|lasts| *lasts >= stalled_flush);
     let damages = if counts_damage { broker.damages() } else { Vec::new() };
     judge(broker.phase(), lasts, broker.flush_cause(), damages)
+}
+
+/// A part of the broker that has a readiness of its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Part {
+    /// The automation.
+    Automation,
+    /// Publishers.
+    Publish,
+}
+
+impl Part {
+    /// The part of this name.
+    pub(crate) fn named(name: &str) -> Option<Part> {
+        match name {
+            "automation" => Some(Part::Automation),
+            "publish" => Some(Part::Publish),
+            _ => None,
+        }
+    }
+}
+
+/// The reason why a part of the broker is not ready, if any.
+pub(crate) fn unreadiness_of(broker: &Broker, part: Part) -> Option<Ailment> {
+    if let Some(ailment) = unreadiness(broker, false).filter(|_| part == Part::Publish) {
+        return Some(ailment);
+    }
+    match part {
+        Part::Automation if broker.phase() != Phase::Serving => Some(Ailment::Stopping),
+        Part::Automation => match broker.automation_state() {
+            AutomationState::Ready => None,
+            AutomationState::Absent => {
+                Some(Ailment::AutomationAway(String::from("this broker has no listener of the automation")))
+            }
+            AutomationState::Starting => {
+                Some(Ailment::AutomationAway(String::from("the automation has not started yet")))
+            }
+            AutomationState::Away(reason) => Some(Ailment::AutomationAway(reason)),
+        },
+        Part::Publish if broker.memory_figures().is_alarmed => Some(Ailment::PublishersWait("memory")),
+        Part::Publish if broker.journal_figures().is_room_scarce => {
+            Some(Ailment::PublishersWait("disk space"))
+        }
+        Part::Publish => None,
+    }
 }
 
 /// The reason why the broker needs a restart, if any: a dead cell. A slow, full or frozen disk is no reason, and neither

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use arc_swap::ArcSwap;
@@ -11,12 +11,12 @@ use imori_automation::concurrency::ConcurrencyLimits;
 use imori_automation::times::Timestamp;
 use imori_automation::value::{Map, Value};
 use imori_core::memory::Gauge;
-use imori_server::Phase;
 use imori_server::broker::Broker;
 use imori_server::http::Bodies;
+use imori_server::{AutomationState, Phase};
 use tokio::runtime::Handle;
 use tokio::sync::mpsc::{Receiver, Sender, channel};
-use tokio::sync::{Semaphore, broadcast, oneshot, watch};
+use tokio::sync::{Notify, Semaphore, broadcast, oneshot, watch};
 use tracing::warn;
 
 use crate::access::{Roles, requester};
@@ -110,9 +110,27 @@ pub(crate) struct Engine {
     updates: broadcast::Sender<Update>,
     triggers: watch::Sender<u64>,
     stopping: watch::Sender<bool>,
-    has_started: AtomicBool,
+    standing: Mutex<Standing>,
+    adoption: Notify,
     own_events: Sender<OwnEvent>,
     pub(crate) results: Arc<Semaphore>,
+}
+
+/// How far an engine is.
+#[derive(Debug, Default)]
+pub(crate) enum Standing {
+    /// It takes up what the last engine left.
+    #[default]
+    Starting,
+    /// It cannot use its store.
+    Away {
+        /// Why, and the way out.
+        reason: String,
+        /// The store can be read, and be adopted.
+        is_adoptable: bool,
+    },
+    /// It works.
+    Started,
 }
 
 /// What the engine itself does, and rules may wait for.
@@ -200,7 +218,8 @@ impl Engine {
             updates: broadcast::channel(UPDATES_MAX).0,
             triggers: watch::channel(0).0,
             stopping: watch::channel(false).0,
-            has_started: AtomicBool::default(),
+            standing: Mutex::default(),
+            adoption: Notify::new(),
             own_events,
             results: Arc::new(Semaphore::new(RESULTS_AT_ONCE)),
             options,
@@ -215,19 +234,45 @@ impl Engine {
         self.stopping.send_replace(true);
     }
 
-    /// Takes note that what the last engine left is taken up.
-    pub(crate) fn note_start(&self) {
-        self.has_started.store(true, Ordering::Release);
+    /// Takes note of how far the engine is, and tells the broker.
+    pub(crate) fn note_standing(&self, standing: Standing) {
+        self.broker.note_automation(match &standing {
+            Standing::Starting => AutomationState::Starting,
+            Standing::Away { reason, .. } => AutomationState::Away(reason.clone()),
+            Standing::Started => AutomationState::Ready,
+        });
+        *self.standing() = standing;
     }
 
-    /// Why requests have to wait, if so: what the last engine left is not taken up yet, or the documents are on a server
-    /// that cannot be reached.
-    pub(crate) fn is_away(&self) -> Option<&'static str> {
-        if !self.has_started.load(Ordering::Acquire) {
-            return Some("the automation has not started yet");
+    /// How far the engine is.
+    pub(crate) fn standing(&self) -> MutexGuard<'_, Standing> {
+        self.standing.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Lets the engine start with a store that has been adopted.
+    pub(crate) fn note_adoption(&self) {
+        self.adoption.notify_one();
+    }
+
+    /// Ends once a store has been adopted.
+    pub(crate) async fn adopted(&self) {
+        self.adoption.notified().await;
+    }
+
+    /// Why requests have to wait, if so: what the last engine left is not taken up yet, the store cannot be used, or the
+    /// documents are on a server that cannot be reached.
+    pub(crate) fn is_away(&self) -> Option<String> {
+        match &*self.standing() {
+            Standing::Starting => return Some(String::from("the automation has not started yet")),
+            Standing::Away { reason, is_adoptable: true } => return Some(reason.clone()),
+            // The reason may have an address or a path.
+            Standing::Away { .. } => {
+                return Some(String::from("the automation cannot use its store; `imori status` says why"));
+            }
+            Standing::Started => {}
         }
         let has_outage = self.options.server.is_some() && self.store.outage().is_some();
-        has_outage.then_some("the automation waits for its store")
+        has_outage.then(|| String::from("the automation waits for its store"))
     }
 
     /// Whether clients on this machine need no login.

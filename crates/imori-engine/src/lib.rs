@@ -20,6 +20,7 @@ mod run_tokens;
 mod configurations;
 mod expressions;
 mod datastore;
+mod ownership;
 mod engine;
 mod executions;
 mod rules;
@@ -64,6 +65,7 @@ pub mod for_tests {
         with_offset as notification_time,
     };
     pub use crate::outputs::{Output, Recorded, RecorderStop, ResultPlace};
+    pub use crate::ownership::{StoreFault, StoreMarks, judge as judge_store};
     pub use crate::postgres::connection::{Postgres, Role};
     pub use crate::postgres::field::{decode, encode};
     pub use crate::python::conversation::{converse, receive as receive_frame};
@@ -86,6 +88,7 @@ pub mod for_tests {
     pub use crate::sqlite::connection::Sqlite;
     pub use crate::store::database::{Database, Pending};
     pub use crate::store::location::Location;
+    pub use crate::store::mark::{StoreState, found as found_store};
     pub use crate::store::parts::Parts;
     pub use crate::store::query::{Condition, Query, Rows};
     pub use crate::store::retention::Sweeper;

@@ -1,5 +1,6 @@
 //! The start of the engine.
 
+use std::fmt;
 use std::fs::DirBuilder;
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::Path;
@@ -10,9 +11,10 @@ use imori_server::broker::Broker;
 use tracing::{error, info, warn};
 
 use crate::api::routes;
-use crate::engine::{Engine, EngineOptions, location};
+use crate::engine::{Engine, EngineOptions, Standing, location};
 use crate::events::{report_ends, run_own_events, run_readers, run_timers};
 use crate::executions::Status;
+use crate::ownership::StoreFault;
 use crate::postgres::ServerAddress;
 use crate::registration::run_reload;
 use crate::sensors::run_sensors;
@@ -29,12 +31,25 @@ pub fn start(options: EngineOptions, broker: &Broker) -> Router {
              broker; remove it, and log in by `imori automate login`"
         );
     }
+    engine.note_standing(Standing::Starting);
     let started = Arc::clone(&engine);
     engine.runtime.spawn(async move {
         let runtime = started.runtime.clone();
         runtime.spawn(run_own_events(Arc::clone(&started), reported));
-        if let Err(error) = take_up(&started).await {
-            return error!(%error, "the automation cannot be started");
+        loop {
+            let away = match take_up(&started).await {
+                Ok(()) => break,
+                Err(away) => away,
+            };
+            let reason = away.to_string();
+            error!(reason, "the automation cannot be started");
+            let is_adoptable = matches!(away, Refusal::Owner(_));
+            started.note_standing(Standing::Away { reason, is_adoptable });
+            if !is_adoptable {
+                return;
+            }
+            started.adopted().await;
+            started.note_standing(Standing::Starting);
         }
         runtime.spawn(run_timers(Arc::clone(&started)));
         runtime.spawn(run_readers(Arc::clone(&started)));
@@ -55,14 +70,51 @@ pub fn check_store(folder: &Path, server: Option<&ServerAddress>) -> Result<Vec<
     check(&location(folder, server), Status::is_final).map_err(|error| error.to_string())
 }
 
+/// Why an engine cannot be started.
+enum Refusal {
+    /// The store is not the one that the definitions know.
+    Owner(StoreFault),
+    /// The store cannot be used.
+    Store(StoreError),
+}
+
+impl From<StoreError> for Refusal {
+    fn from(error: StoreError) -> Refusal {
+        Refusal::Store(error)
+    }
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Refusal::Owner(fault) => fault.fmt(f),
+            Refusal::Store(error) => write!(f, "{error}; restart the broker when that is mended"),
+        }
+    }
+}
+
 /// Registers what the packs and the store have, and takes up the executions that the last engine left.
-async fn take_up(engine: &Arc<Engine>) -> Result<(), StoreError> {
+async fn take_up(engine: &Arc<Engine>) -> Result<(), Refusal> {
     // Others on the machine may read nothing of what is below.
-    DirBuilder::new().recursive(true).mode(0o700).create(&engine.options.folder)?;
+    let made = DirBuilder::new().recursive(true).mode(0o700).create(&engine.options.folder);
+    made.map_err(StoreError::from)?;
     for problem in engine.load_roles() {
         error!(problem, "a file of roles is wrong; its users have fewer rights");
     }
+    let found = engine.found_store().await?;
+    engine.check_owner(&found).map_err(Refusal::Owner)?;
     engine.store.reachable().await?;
+    match engine.store.exists() {
+        true => {
+            if let Err(error) = engine.mark_store(found).await {
+                warn!(%error, "the automation's store keeps its last mark");
+            }
+        }
+        false => {
+            let engine = Arc::clone(engine);
+            engine.runtime.clone().spawn(async move { engine.mark_new_store().await });
+        }
+    }
     // Events come in as soon as rules are registered, and change what rules remember.
     if engine.store.exists() {
         engine.remember().await?;
@@ -73,7 +125,7 @@ async fn take_up(engine: &Arc<Engine>) -> Result<(), StoreError> {
         report_ends(engine).await?;
         engine.resume_notifications().await?;
     }
-    engine.note_start();
+    engine.note_standing(Standing::Started);
     engine.let_run();
     let registry = engine.registry();
     let (packs, rules) = (registry.packs.len(), registry.rules.len());

@@ -55,8 +55,8 @@ pub use jwt::KeysError;
 pub use reload::{ReloadError, Reloader};
 pub use server::{LiveUsers, Server, StopHandle};
 pub use services::{
-    AcceptedConnection, GatewayFigures, ImportDefinitions, Importing, RouteFigures, ScriptFault, Services,
-    TakeConnections,
+    AcceptedConnection, AutomationState, GatewayFigures, ImportDefinitions, Importing, RouteFigures,
+    ScriptFault, Services, TakeConnections,
 };
 pub use settings::{Listener, Settings};
 pub use shared::{Phase, ServeError};

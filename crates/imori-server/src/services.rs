@@ -27,6 +27,20 @@ pub struct Services {
     pub definitions: Option<Box<dyn ImportDefinitions>>,
 }
 
+/// Whether the automation works.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub enum AutomationState {
+    /// The broker has no automation.
+    #[default]
+    Absent,
+    /// It takes up what the last broker left.
+    Starting,
+    /// It cannot use its store, for this reason.
+    Away(String),
+    /// It works.
+    Ready,
+}
+
 /// A service that serves connections of HTTP on threads of its own.
 pub trait TakeConnections: Send + Sync {
     /// Serves a connection whose client has sent its first bytes.

@@ -45,7 +45,7 @@ use crate::peers::log_limit::PeerLogLimit;
 use crate::peers::sums::Gone;
 use crate::pipe::ClientPipe;
 use crate::quotas::{Full, Seats, StoredBytes, StreamRequestCounts};
-use crate::services::TakeConnections;
+use crate::services::{AutomationState, TakeConnections};
 use crate::settings::{RunFacts, Settings, mark_bytes};
 use crate::slots::{SlotKey, Slots, unpoisoned};
 use crate::stall::Stalls;
@@ -285,6 +285,8 @@ pub(crate) struct Shared {
     pub(crate) transfers: OnceLock<mpsc::Sender<StreamTransfer>>,
     /// The service of the gateway's listeners; set at the start.
     pub(crate) gateway: OnceLock<Arc<dyn TakeConnections>>,
+    /// Whether the automation works, as it tells.
+    pub(crate) automation: Mutex<AutomationState>,
 }
 
 impl Room for Shared {

@@ -8,6 +8,7 @@ use imori_core::arguments::DELAYED;
 use imori_core::id::VhostId;
 use imori_core::route::ExchangeKind;
 use imori_core::world::Counter;
+use imori_server::AutomationState;
 use imori_server::config::{ListenerName, ProtocolName, Service};
 use serde_json::{Value, json};
 
@@ -83,6 +84,7 @@ fn node_row(state: &AdminState) -> Value {
         "mem_alarm": memory.is_alarmed,
         "disk_free": journal.free_bytes,
         "disk_free_alarm": journal.is_room_scarce,
+        "automation": automation(&broker.automation_state()),
         "sockets_used": broker.socket_connections(),
         "rates_mode": "basic",
         "applications": [],
@@ -92,6 +94,16 @@ fn node_row(state: &AdminState) -> Value {
         "exchange_types": [],
         "partitions": [],
     })
+}
+
+/// One word for the automation, or why it does not work.
+fn automation(state: &AutomationState) -> &str {
+    match state {
+        AutomationState::Absent => "none",
+        AutomationState::Starting => "starting",
+        AutomationState::Away(reason) => reason,
+        AutomationState::Ready => "ready",
+    }
 }
 
 fn listeners(state: &AdminState) -> Vec<Value> {

@@ -10,7 +10,7 @@ use axum::response::{IntoResponse, Response};
 use imori_core::authorize::Identity;
 use serde_json::json;
 
-use crate::health::{Ailment, lifelessness, unreadiness};
+use crate::health::{Ailment, Part, lifelessness, unreadiness, unreadiness_of};
 use crate::http::Names;
 use crate::metrics;
 use crate::requests::admin_state::AdminState;
@@ -28,10 +28,17 @@ pub(super) async fn livez(State(state): Admin, asker: Asker, Query(pairs): Pairs
 }
 
 /// Answers 503 if the broker is stopping, its disk is stalled or, with `damage`, has unacknowledged
-/// damage.
+/// damage. With `part`, tells of that part alone.
 pub(super) async fn readyz(State(state): Admin, asker: Asker, Query(pairs): Pairs) -> Response {
     let counts_damage = pairs.iter().any(|(name, value)| name == "damage" && value != "0");
-    let ailment = unreadiness(&state.broker, counts_damage);
+    let named = pairs.iter().find(|(name, _)| name == "part").map(|(_, part)| part.as_str());
+    let ailment = match named.map(Part::named) {
+        Some(None) => {
+            return Answer::bad_request("`part` is none of `automation` and `publish`").into_response();
+        }
+        Some(Some(part)) => unreadiness_of(&state.broker, part),
+        None => unreadiness(&state.broker, counts_damage),
+    };
     answer(ailment.as_ref(), asker.is_some(), &pairs)
 }
 

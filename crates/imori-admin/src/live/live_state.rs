@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex};
 use imori_core::authorize::Identity;
 use imori_core::id::VhostId;
 use imori_core::world::Counter;
+use imori_server::AutomationState;
 use imori_server::broker::Broker;
 use imori_server::stall::Stall;
 use serde::Serialize;
@@ -267,6 +268,9 @@ fn alarms(broker: &Broker, sees_all: bool) -> Vec<Alarm> {
     }
     if let Some(ailment) = unreadiness(broker, sees_all) {
         alarms.push(Alarm { kind: ailment.name(), text: ailment.text() });
+    }
+    if let AutomationState::Away(reason) = broker.automation_state() {
+        alarms.push(Alarm { kind: "automation", text: reason });
     }
     if broker.settings().is_certificate_refused() {
         let text = "a renewed certificate cannot be used; the one before is in force";

@@ -18,6 +18,8 @@ pub struct Need {
     /// Whether its body may say that it is something else than JSON: it changes nothing, so that a page of another origin
     /// gains nothing by it.
     pub takes_text: bool,
+    /// Whether it is there while the automation cannot use its store.
+    pub is_for_recovery: bool,
 }
 
 /// What a caller proves who it is by.

@@ -5,6 +5,7 @@ mod trials;
 mod aliases;
 mod stream;
 mod executions;
+mod store;
 mod workflows;
 mod inquiries;
 mod actions;

@@ -14,8 +14,8 @@ use tower::ServiceExt as _;
 
 use super::admission::{Entrance, admit};
 use super::{
-    actions, aliases, executions, inquiries, keys, packs, policies, rules, sensors, stream, trials, triggers,
-    views, webhooks, workflows,
+    actions, aliases, executions, inquiries, keys, packs, policies, rules, sensors, store, stream, trials,
+    triggers, views, webhooks, workflows,
 };
 use crate::access::{Login, Need, Permission, Target};
 use crate::answers::{Answer, ApiError};
@@ -118,6 +118,7 @@ fn endpoints() -> Vec<Row> {
         row(PUT, "/rules/{ref}", Type("rule_modify"), Named, rules::change),
         row(DELETE, "/rules/{ref}", Type("rule_delete"), Named, rules::delete),
         reads(row(POST, "/imori/rules/test", Type("rule_create"), Nothing, trials::test)),
+        for_recovery(row(POST, "/imori/store/adopt", Administrator, Nothing, store::adopt)),
         row(GET, "/ruletypes", Any, Nothing, rules::list_types),
         row(GET, "/ruletypes/{id}", Any, Nothing, rules::show_type),
         row(GET, "/ruleenforcements", Type("rule_enforcement_list"), Nothing, rules::list_enforcements),
@@ -233,6 +234,7 @@ where
         is_change,
         body_bytes_max: REQUEST_BYTES_MAX,
         takes_text: false,
+        is_for_recovery: false,
     };
     Endpoint::new(method, path, need, handler)
 }
@@ -245,6 +247,12 @@ fn reads(row: Row) -> Row {
 /// The same row, whose body may be of any type.
 fn takes_text(row: Row) -> Row {
     with(row, |need| need.takes_text = true)
+}
+
+/// The same row, which is there while the automation cannot use its store. Tokens and API keys, which are in the store,
+/// do not count for it.
+fn for_recovery(row: Row) -> Row {
+    with(row, |need| need.is_for_recovery = true)
 }
 
 /// The same row, for which a request's password counts alone.

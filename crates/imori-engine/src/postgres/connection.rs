@@ -1,6 +1,7 @@
 //! A connection to the server, used by one thread, which drives it while it waits.
 
 use std::cell::{Cell, RefCell};
+use std::ops::ControlFlow;
 
 use tokio::runtime::{Builder, Runtime};
 use tokio_postgres::Client;
@@ -85,6 +86,20 @@ impl Postgres {
             self.session.take(client);
             Ok(has_store)
         })
+    }
+
+    /// Whether the store has a table of this name.
+    ///
+    /// # Errors
+    /// The connection is lost.
+    pub fn has_table(&self, name: &str) -> Result<bool, StoreError> {
+        let mut is_there = false;
+        let sql = "SELECT 1 FROM pg_tables WHERE schemaname = current_schema() AND tablename = $1";
+        self.query(sql, &[Field::Text(name)], &mut |_| {
+            is_there = true;
+            Ok(ControlFlow::Break(()))
+        })?;
+        Ok(is_there)
     }
 
     async fn connect(&self) -> Result<LastCommit, StoreError> {

@@ -3,7 +3,7 @@
 use tokio_postgres::{Client, Error};
 
 use super::fault::{is_lost, reason};
-use crate::sql::{COLLECTIONS, StoreError, VERSION};
+use crate::sql::{COLLECTIONS, StoreError, VERSION, VERSION_WITHOUT_SUMS};
 
 /// The table of one row: the format, the bytes that the documents take, and the mark of the last commit.
 const STORE_TABLE: &str = "
@@ -37,7 +37,9 @@ pub(super) async fn prepare(client: &Client) -> Result<Stored, StoreError> {
     match stored(client).await? {
         Some(found) => {
             // A collection that an older engine of this format did not have.
-            client.batch_execute(&format!("BEGIN;{}COMMIT;", tables())).await.map_err(error)?;
+            // Documents get their checksums when they are stored again.
+            let sql = format!("BEGIN;{}UPDATE store SET version = {VERSION};COMMIT;", tables());
+            client.batch_execute(&sql).await.map_err(error)?;
             Ok(found)
         }
         None => {
@@ -72,7 +74,7 @@ pub(super) async fn stored(client: &Client) -> Result<Option<Stored>, StoreError
     let sql = "SELECT version, used_bytes, last_commit FROM store";
     let row = client.query_one(sql, &[]).await.map_err(error)?;
     let version: i64 = row.try_get(0).map_err(error)?;
-    if version != VERSION {
+    if !(VERSION_WITHOUT_SUMS..=VERSION).contains(&version) {
         return Err(StoreError::Version(version));
     }
     let (used_bytes, last_commit) = (row.try_get(1).map_err(error)?, row.try_get(2).map_err(error)?);

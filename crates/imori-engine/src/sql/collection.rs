@@ -157,8 +157,14 @@ pub(crate) static API_KEYS: Collection = Collection {
     indexes: &[&["key_hash"]],
 };
 
+/// The mark by which the definitions know the store, in the document [`MARK_ID`].
+pub(crate) static MARKS: Collection = Collection { name: "marks", columns: &[], indexes: &[] };
+
+/// The id of the document that has the mark of its store.
+pub(crate) const MARK_ID: &str = "store";
+
 /// All collections.
-pub(crate) static COLLECTIONS: [&Collection; 19] = [
+pub(crate) static COLLECTIONS: [&Collection; 20] = [
     &PACKS,
     &ACTIONS,
     &ALIASES,
@@ -178,6 +184,7 @@ pub(crate) static COLLECTIONS: [&Collection; 19] = [
     &RULE_STATES,
     &TOKENS,
     &API_KEYS,
+    &MARKS,
 ];
 
 impl Collection {

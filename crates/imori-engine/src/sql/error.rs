@@ -45,7 +45,9 @@ impl fmt::Display for StoreError {
                  start the version that wrote it, or give the automation a new store: move `automation` out of the data \
                  folder, or name another database in `automation.store`"
             ),
-            StoreError::Damaged => f.write_str("a document in the automation's store cannot be read"),
+            StoreError::Damaged => {
+                f.write_str("a document in the automation's store is damaged; `imori automate fsck` names it")
+            }
             StoreError::Closed => f.write_str("the automation's store has been closed"),
             StoreError::Unreachable(error) => {
                 write!(f, "the automation's store cannot be reached: {error}")

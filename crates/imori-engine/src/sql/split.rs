@@ -9,10 +9,22 @@ use crate::limits::PART_BYTES_MAX;
 /// The key of a stored body that has the hash of each part that lies beside it.
 pub(crate) const REFERENCES: &str = "$large";
 
+/// What a stored body begins with: the checksum of the rest stands behind it.
+const SEAL: &str = r#"{"$sum":""#;
+
+/// The key of the checksum.
+const SUM: &str = "$sum";
+
+/// What stands between the checksum and the rest.
+const SEAL_END: &str = r#"","#;
+
+/// Letters of a checksum.
+const SUM_LENGTH: usize = 16;
+
 /// A document as it is stored: its body, and the parts that lie beside it.
 #[derive(Debug)]
 pub(crate) struct Split {
-    /// The body as JSON.
+    /// The body as JSON, whose first key is the checksum of the others.
     pub(crate) body: String,
     /// The parts that lie beside it.
     pub(crate) parts: Vec<Part>,
@@ -34,7 +46,7 @@ impl Split {
     pub(crate) fn of(document: &Map) -> Result<Split, StoreError> {
         let body = serde_json::to_string(document).map_err(|_| StoreError::Damaged)?;
         if body.len() <= PART_BYTES_MAX {
-            return Ok(Split { body, parts: Vec::new() });
+            return Ok(Split { body: sealed(&body), parts: Vec::new() });
         }
         let mut small = Map::new();
         let mut references = Map::new();
@@ -55,8 +67,40 @@ impl Split {
             small.insert(REFERENCES, references);
         }
         let body = serde_json::to_string(&small).map_err(|_| StoreError::Damaged)?;
-        Ok(Split { body, parts })
+        Ok(Split { body: sealed(&body), parts })
     }
+}
+
+/// A body with its checksum.
+fn sealed(body: &str) -> String {
+    match body.strip_prefix('{').filter(|rest| rest.starts_with('"')) {
+        Some(rest) => format!("{SEAL}{}{SEAL_END}{rest}", sum(rest.as_bytes())),
+        // An object without keys has nothing that could be damaged.
+        None => body.to_owned(),
+    }
+}
+
+/// Reads a stored body, if its checksum is right. One that was stored by an earlier version has none.
+///
+/// # Errors
+/// [`StoreError::Damaged`].
+pub(crate) fn unsealed(body: &[u8]) -> Result<Map, StoreError> {
+    if let Some(sealed) = body.strip_prefix(SEAL.as_bytes()) {
+        let (expected, rest) = sealed.split_at_checked(SUM_LENGTH).ok_or(StoreError::Damaged)?;
+        let rest = rest.strip_prefix(SEAL_END.as_bytes()).ok_or(StoreError::Damaged)?;
+        if sum(rest).as_bytes() != expected {
+            return Err(StoreError::Damaged);
+        }
+    }
+    let Ok(Value::Map(mut document)) = Value::from_json(body) else { return Err(StoreError::Damaged) };
+    document.remove(SUM);
+    Ok(document)
+}
+
+fn sum(bytes: &[u8]) -> String {
+    let mut sum = hash(bytes);
+    sum.truncate(SUM_LENGTH);
+    sum
 }
 
 impl Part {

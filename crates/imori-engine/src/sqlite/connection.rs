@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::path::Path;
 
-use rusqlite::{Connection, OpenFlags, params_from_iter};
+use rusqlite::{Connection, OpenFlags, OptionalExtension as _, params_from_iter};
 
 use super::changes::{apply, forget};
 use super::schema::prepare;
@@ -50,6 +50,15 @@ impl Sqlite {
         connection.pragma_update(None, "cache_size", -PAGE_CACHE_KIB)?;
         connection.set_prepared_statement_cache_capacity(STATEMENTS_MAX);
         Ok(Sqlite(connection))
+    }
+
+    /// Whether there is a table of this name.
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    pub fn has_table(&self, name: &str) -> Result<bool, StoreError> {
+        let sql = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?";
+        Ok(self.0.query_row(sql, [name], |_| Ok(())).optional()?.is_some())
     }
 
     /// A number that SQLite keeps, such as `page_count`.

@@ -2,7 +2,7 @@
 
 use rusqlite::{Connection, OptionalExtension as _};
 
-use crate::sql::{COLLECTIONS, StoreError, VERSION};
+use crate::sql::{COLLECTIONS, StoreError, VERSION, VERSION_WITHOUT_SUMS};
 
 /// The tables of large values, and which document uses which of them.
 const LARGE_TABLES: &str = "
@@ -26,6 +26,10 @@ pub(super) fn prepare(connection: &Connection) -> Result<(), StoreError> {
         }
         // A collection that an older engine of this format did not have.
         VERSION => connection.execute_batch(&tables())?,
+        // Documents get their checksums when they are stored again.
+        VERSION_WITHOUT_SUMS => {
+            connection.execute_batch(&format!("BEGIN;{}PRAGMA user_version = {VERSION};COMMIT;", tables()))?
+        }
         // Tables and indexes that the older version did not have are added.
         1 => {
             connection

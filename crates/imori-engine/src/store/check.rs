@@ -9,7 +9,7 @@ use super::large::{check_large_values, references};
 use super::location::Location;
 use crate::limits::{DOCUMENTS_CHECKED, PROBLEMS_MAX};
 use crate::postgres::{Postgres, Role};
-use crate::sql::{COLLECTIONS, Field, StoreConnection, StoreError};
+use crate::sql::{COLLECTIONS, Field, StoreConnection, StoreError, unsealed};
 use crate::sqlite::Sqlite;
 
 /// Something that is wrong in the store.
@@ -88,8 +88,11 @@ fn problems_of_document(
     is_final: fn(&str) -> bool,
 ) -> Result<Vec<(String, String)>, StoreError> {
     let object = format!("document `{id}` of `{name}`");
-    let Ok(Value::Map(body)) = Value::from_json(body) else {
-        return Ok(vec![(object, String::from("it is no JSON object"))]);
+    let Ok(body) = unsealed(body) else {
+        return Ok(vec![(
+            object,
+            String::from("it is damaged: its checksum is wrong, or it is no JSON object"),
+        )]);
     };
     let mut problems = Vec::new();
     for (part, hash) in references(&body) {

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread::Builder;
 
 use imori_automation::value::Map;
-use tokio::sync::oneshot;
+use tokio::sync::{oneshot, watch};
 
 use super::location::Location;
 use super::outage::Outage;
@@ -27,6 +27,7 @@ pub struct Database {
     threads: OnceLock<Threads>,
     opening: Mutex<()>,
     outage: Arc<Outage>,
+    is_open: watch::Sender<bool>,
 }
 
 /// Changes that are on their way to disk.
@@ -57,7 +58,8 @@ impl Database {
             Location::Server(_) => Outage::until_connected(),
         };
         let (threads, opening) = (OnceLock::new(), Mutex::new(()));
-        Database { location, retention, is_final, threads, opening, outage: Arc::new(outage) }
+        let (outage, is_open) = (Arc::new(outage), watch::Sender::new(false));
+        Database { location, retention, is_final, threads, opening, outage, is_open }
     }
 
     /// Whether there may be documents.
@@ -66,6 +68,12 @@ impl Database {
             Location::File(path) => self.threads.get().is_some() || path.exists(),
             Location::Server(_) => true,
         }
+    }
+
+    /// Returns once the database has been opened, and with that made if it was missing.
+    pub(crate) async fn opened(&self) {
+        // The sender lives as long as this.
+        let _ = self.is_open.subscribe().wait_for(|is_open| *is_open).await;
     }
 
     /// Why the database cannot be reached now; `None` if it can.
@@ -178,6 +186,7 @@ impl Database {
             let threads = self.open()?;
             // Only the holder of the lock sets it.
             let _ = self.threads.set(threads);
+            self.is_open.send_replace(true);
         }
         self.threads.get().ok_or(StoreError::Closed)
     }

@@ -6,7 +6,7 @@ use imori_automation::value::{Map, Value};
 
 use super::large::join;
 use super::parts::Parts;
-use crate::sql::{Collection, Field, StoreConnection, StoreError};
+use crate::sql::{Collection, Field, StoreConnection, StoreError, unsealed};
 
 /// What the documents of a result have in common.
 #[derive(Debug, Clone)]
@@ -174,7 +174,7 @@ pub(super) fn document(
     body: &[u8],
     parts: &Parts,
 ) -> Result<Map, StoreError> {
-    let Ok(Value::Map(mut document)) = Value::from_json(body) else { return Err(StoreError::Damaged) };
+    let mut document = unsealed(body)?;
     join(connection, &mut document, parts)?;
     Ok(document)
 }

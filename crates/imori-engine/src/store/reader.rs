@@ -6,6 +6,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::Instant;
 
 use imori_automation::value::Map;
+use tracing::error;
 
 use super::outage::{Outage, Side};
 use super::parts::Parts;
@@ -70,6 +71,9 @@ fn whole<T>(store: &dyn StoreConnection, read: impl Fn() -> Result<T, StoreError
             store.begin_reading()?;
             let found = read();
             store.roll_back();
+            if let Err(error @ StoreError::Damaged) = &found {
+                error!(%error, "a document is not used");
+            }
             found
         }
         found => found,

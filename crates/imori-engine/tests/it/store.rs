@@ -3,7 +3,7 @@
 use imori_automation::value::{Map, Value};
 use imori_engine::for_tests::{
     Committed, Condition, Database, EXECUTIONS, KEYS, Location, Parts, Query, SNAPSHOTS, StoreError,
-    Transaction,
+    StoreFault, StoreMarks, StoreState, Transaction, found_store, judge_store,
 };
 use imori_engine::limits::PART_BYTES_MAX;
 use imori_engine::{Finding, Retention};
@@ -136,6 +136,86 @@ async fn a_store_of_the_first_format_is_taken_over() {
     let mode: i64 =
         Connection::open(&path).unwrap().query_row("PRAGMA auto_vacuum", [], |row| row.get(0)).unwrap();
     assert_eq!(mode, 2, "the file can shrink");
+}
+
+#[tokio::test]
+async fn a_damaged_document_is_not_used_and_one_without_a_checksum_is() {
+    for trial in Trial::all() {
+        let database = open(&trial.location);
+        let mut transaction = Transaction::new();
+        for id in ["flipped", "old", "sound"] {
+            transaction.put(&EXECUTIONS, execution(id, "requested", 1));
+        }
+        assert_eq!(database.commit(transaction).await.unwrap(), Committed::Done);
+        drop(database);
+        let flip =
+            "UPDATE executions SET body = replace(body, 'requested', 'requestee') WHERE id = 'flipped'";
+        let old = r#"{"id":"old","status":"requested"}"#;
+        let set_old = format!("UPDATE executions SET body = '{old}' WHERE id = 'old'");
+        let change = || {
+            let writing = trial.writing();
+            execute(&*writing, flip);
+            execute(&*writing, &set_old);
+        };
+        std::thread::scope(|scope| scope.spawn(change).join()).unwrap();
+        let database = open(&trial.location);
+        assert!(matches!(database.get(&EXECUTIONS, "flipped").await, Err(StoreError::Damaged)));
+        for id in ["old", "sound"] {
+            let found = database.get(&EXECUTIONS, id).await.unwrap().unwrap();
+            assert_eq!(found.get("status"), Some(&Value::from("requested")), "{id}");
+            assert_eq!(found.get("$sum"), None);
+        }
+        drop(database);
+        let found = trial.findings();
+        let objects: Vec<&str> = found.iter().map(|finding| finding.object.as_str()).collect();
+        assert_eq!(objects, ["document `flipped` of `executions`"]);
+        assert!(found[0].problem.contains("checksum"), "{found:?}");
+    }
+}
+
+#[test]
+fn a_store_is_used_only_if_the_definitions_know_it() {
+    let marks = |current: Option<&str>, next: Option<&str>| StoreMarks {
+        current: current.map(str::to_owned),
+        next: next.map(str::to_owned),
+    };
+    let marked = |mark: &str| StoreState::Marked(String::from(mark));
+    for (known, found, expected) in [
+        (marks(None, None), StoreState::Absent, Ok(())),
+        (marks(None, None), StoreState::Unmarked, Ok(())),
+        (marks(None, Some("a")), StoreState::Unmarked, Ok(())),
+        (marks(None, Some("a")), marked("a"), Ok(())),
+        (marks(None, None), marked("a"), Err(StoreFault::Unknown)),
+        (marks(Some("a"), None), marked("a"), Ok(())),
+        (marks(Some("a"), Some("b")), marked("b"), Ok(())),
+        (marks(Some("a"), Some("b")), marked("a"), Ok(())),
+        (marks(Some("b"), None), marked("a"), Err(StoreFault::Other)),
+        (marks(Some("a"), Some("b")), marked("c"), Err(StoreFault::Other)),
+        (marks(Some("a"), None), StoreState::Absent, Err(StoreFault::Missing)),
+        (marks(Some("a"), None), StoreState::Unmarked, Err(StoreFault::Unmarked)),
+    ] {
+        assert_eq!(judge_store(&known, &found), expected, "{known:?} {found:?}");
+    }
+}
+
+#[tokio::test]
+async fn looking_for_a_store_makes_none() {
+    for trial in Trial::all() {
+        let location = trial.location.clone();
+        let look = || {
+            tokio::task::spawn_blocking({
+                let location = location.clone();
+                move || found_store(&location)
+            })
+        };
+        let none = if trial.is_file() { StoreState::Absent } else { StoreState::Unmarked };
+        assert_eq!(look().await.unwrap().unwrap(), none);
+        let database = open(&location);
+        let mut transaction = Transaction::new();
+        transaction.put(&KEYS, [("id", "k")].into_iter().collect());
+        database.commit(transaction).await.unwrap();
+        assert_eq!(look().await.unwrap().unwrap(), StoreState::Unmarked);
+    }
 }
 
 #[tokio::test]

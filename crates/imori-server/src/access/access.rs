@@ -25,6 +25,7 @@ use super::operator::{OPERATOR, is_reserved};
 use super::policy::{PolicyKind, SetPolicy};
 use super::quotas::{Quota, Quotas};
 use super::refusal::AccessError;
+use super::store_marks::StoreMarks;
 use super::verified::Verified;
 use crate::clock::Clock;
 use crate::config::GuestLogin;
@@ -263,6 +264,23 @@ impl Access {
         }
         self.awaits_recovery.store(false, Ordering::Release);
         Ok(())
+    }
+
+    /// What is known of the automation's store.
+    pub fn store_marks(&self) -> StoreMarks {
+        self.state.load().objects.store_marks.clone()
+    }
+
+    /// Keeps what is known of the automation's store. Blocks on the disk, so no cell may call it.
+    ///
+    /// # Errors
+    /// [`AccessError::NotKept`]. Then nothing has changed.
+    pub fn set_store_marks(&self, marks: StoreMarks) -> Result<(), AccessError> {
+        self.change(|draft| {
+            draft.author = Author::Broker;
+            draft.put_store_marks(marks);
+            Ok(())
+        })
     }
 
     /// The current objects.

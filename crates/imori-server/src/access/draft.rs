@@ -8,10 +8,13 @@ use imori_store::definitions::{Change, Table};
 use serde::Serialize;
 
 use super::file_objects::FileObjects;
-use super::objects::{Object, Objects, Permission, SCRAM_KIND, TopicPermission, User, VhostFacts, row_key};
+use super::objects::{
+    Object, Objects, Permission, SCRAM_KIND, STORE_MARKS_KIND, TopicPermission, User, VhostFacts, row_key,
+};
 use super::operator::is_reserved;
 use super::policy::{PolicyKind, PolicyRow, SetPolicy};
 use super::refusal::AccessError;
+use super::store_marks::StoreMarks;
 use crate::credentials::{self, PasswordHash, ScramKeys, ScramSecret};
 use crate::limits::{OBJECT_NAME_BYTES_MAX, PASSWORD_BYTES_MAX, POLICIES_PER_VHOST_MAX, VHOSTS_MAX};
 
@@ -80,6 +83,12 @@ impl Draft {
     pub(super) fn put_scram_secret(&mut self, secret: ScramSecret) {
         self.put_row(SCRAM_KIND, &[], &secret);
         self.objects.scram_secret = Some(secret);
+    }
+
+    /// Sets what is known of the automation's store.
+    pub(super) fn put_store_marks(&mut self, marks: StoreMarks) {
+        self.put_row(STORE_MARKS_KIND, &[], &marks);
+        self.objects.store_marks = marks;
     }
 
     /// Makes the definitions file the author of the change; these objects belong to it from now on.

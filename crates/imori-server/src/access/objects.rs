@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize};
 use tracing::warn;
 
 use super::policy::{PolicyKind, PolicyRow, SetPolicy};
+use super::store_marks::StoreMarks;
 use crate::credentials::{PasswordHash, ScramSecret};
 
 /// A user.
@@ -194,6 +195,9 @@ impl Object for TopicPermission {
 /// The key of the row with the [`ScramSecret`]; it has no other parts.
 pub(super) const SCRAM_KIND: &str = "scram-secret";
 
+/// The key of the row with the [`StoreMarks`]; it has no other parts.
+pub(super) const STORE_MARKS_KIND: &str = "automation-store";
+
 /// All objects. A clone shares them with its original.
 #[derive(Debug, Default, Clone)]
 pub struct Objects {
@@ -209,6 +213,8 @@ pub struct Objects {
     pub policies: BTreeMap<(PolicyKind, String, String), Arc<SetPolicy>>,
     /// Absent until SCRAM is offered for the first time.
     pub(super) scram_secret: Option<ScramSecret>,
+    /// What is known of the automation's store.
+    pub(super) store_marks: StoreMarks,
 }
 
 impl Objects {
@@ -231,6 +237,7 @@ impl Objects {
         let key = str::from_utf8(key).ok()?;
         let parts: Vec<&str> = key.split_terminator('\0').collect();
         match *parts.as_slice() {
+            [STORE_MARKS_KIND] => self.store_marks = serde_json::from_slice(value).ok()?,
             [SCRAM_KIND] => self.scram_secret = Some(serde_json::from_slice(value).ok()?),
             [User::KIND, name] => drop(self.users.insert(name.to_owned(), read(value)?)),
             [VhostFacts::KIND, name] => {

@@ -17,9 +17,10 @@ use crate::access::Access;
 use crate::bodies::Bodies;
 use crate::cell_state::internal_counts::Owner;
 use crate::internal::{InternalClient, InternalClients, InternalError};
-use crate::services::GatewayFigures;
+use crate::services::{AutomationState, GatewayFigures};
 use crate::settings::Settings;
 use crate::shared::{Phase, Shared};
+use crate::slots::unpoisoned;
 use crate::stall::happenings::Heard;
 
 /// A running broker. A clone is another handle of the same broker.
@@ -127,6 +128,16 @@ impl Broker {
     /// Figures of the gateway; empty without one.
     pub fn gateway_figures(&self) -> GatewayFigures {
         self.shared.gateway.get().map(|gateway| gateway.figures()).unwrap_or_default()
+    }
+
+    /// Whether the automation works.
+    pub fn automation_state(&self) -> AutomationState {
+        unpoisoned(self.shared.automation.lock()).clone()
+    }
+
+    /// Takes note whether the automation works.
+    pub fn note_automation(&self, state: AutomationState) {
+        *unpoisoned(self.shared.automation.lock()) = state;
     }
 
     /// Keeps the runtime of services running after the broker's end until this is dropped, for a few seconds at most.

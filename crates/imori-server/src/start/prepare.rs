@@ -150,6 +150,7 @@ pub(crate) fn prepare(config: &Config, cells: usize, begun: Begun) -> Result<Pre
         fault: Mutex::new(None),
         transfers: OnceLock::new(),
         gateway: OnceLock::new(),
+        automation: Mutex::default(),
     };
     Ok(Prepared { shared, opened, awakenings })
 }

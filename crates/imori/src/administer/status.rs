@@ -27,6 +27,7 @@ impl Status {
             ("uptime", uptime(&node["uptime"]).into()),
             ("memory", memory(&node["mem_used"], &node["mem_limit"], &node["mem_alarm"]).into()),
             ("disk", disk(&node["disk_free"], &node["disk_free_alarm"]).into()),
+            ("automation", node["automation"].clone()),
             ("connections", totals["connections"].clone()),
             ("channels", totals["channels"].clone()),
             ("queues", totals["queues"].clone()),

@@ -9,6 +9,7 @@ use super::login::Login;
 use super::new::New;
 use super::pack::Pack;
 use super::rule::Rule;
+use super::store::Store;
 use super::trigger::Trigger;
 use super::workflow::Workflow;
 
@@ -31,6 +32,7 @@ enum AutomateCommand {
     New(New),
     Workflow(Workflow),
     Fsck(Fsck),
+    Store(Store),
 }
 
 impl Automate {
@@ -46,6 +48,7 @@ impl Automate {
             AutomateCommand::New(new) => new.run(),
             AutomateCommand::Workflow(workflow) => workflow.run(),
             AutomateCommand::Fsck(fsck) => fsck.run(),
+            AutomateCommand::Store(store) => store.run(),
         }
     }
 }

@@ -10,6 +10,7 @@ mod key;
 mod new;
 mod workflow;
 mod check;
+mod store;
 mod api;
 
 pub(crate) use command::Automate;
