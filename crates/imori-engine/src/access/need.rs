@@ -29,7 +29,9 @@ pub enum Login {
     Needed,
     /// The same; if a request has a password, that counts alone.
     Password,
-    /// The same; or the signature of the webhook in the path, if its rules check one.
+    /// A password, and neither a token nor an API key.
+    PasswordOnly,
+    /// A password, a token or an API key; or the signature of the webhook in the path, if its rules check one.
     OrSignature,
 }
 
@@ -107,6 +109,7 @@ impl fmt::Display for Login {
         f.write_str(match self {
             Login::Needed => "needed",
             Login::Password => "needed; a password counts alone",
+            Login::PasswordOnly => "a password alone",
             Login::OrSignature => "needed, or the webhook's signature",
         })
     }

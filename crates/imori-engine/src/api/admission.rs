@@ -58,7 +58,7 @@ pub(super) async fn admit(
     let (method, path) = (request.method().clone(), request.uri().path().to_owned());
     let is_signed = need.login == Login::OrSignature
         && params.iter().next().is_some_and(|(_, url)| engine.is_webhook_signed(url.trim_matches('/')));
-    let claim = Claim::of(&engine, need, &request);
+    let claim = Claim::of(&engine, need.login, &request);
     let credential = claim.credential.clone();
     let (user, response) = match claim.requester(&engine).await {
         Ok(requester) => {
@@ -117,11 +117,11 @@ impl Credential {
 }
 
 impl Claim {
-    fn of(engine: &Engine, need: Need, request: &Request) -> Claim {
+    fn of(engine: &Engine, need: Login, request: &Request) -> Claim {
         let login = HttpLogin::of(&engine.broker, request);
-        let is_alone = need.login == Login::Password && login.is_some();
+        let is_alone = need == Login::Password && login.is_some();
         let credential = credential(request.headers(), request.uri().query());
-        let credential = credential.filter(|_| !is_alone && !need.is_for_recovery);
+        let credential = credential.filter(|_| !is_alone && need != Login::PasswordOnly);
         Claim {
             is_open: engine.is_open() && !is_alone && engine.broker.is_from_here(request),
             identity: request.extensions().get::<Identity>().cloned(),

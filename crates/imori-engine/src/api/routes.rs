@@ -252,7 +252,7 @@ fn takes_text(row: Row) -> Row {
 /// The same row, which is there while the automation cannot use its store. Tokens and API keys, which are in the store,
 /// do not count for it.
 fn for_recovery(row: Row) -> Row {
-    with(row, |need| need.is_for_recovery = true)
+    with(row, |need| (need.is_for_recovery, need.login) = (true, Login::PasswordOnly))
 }
 
 /// The same row, for which a request's password counts alone.

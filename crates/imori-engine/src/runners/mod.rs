@@ -82,6 +82,6 @@ pub(crate) async fn find_again(run: &Run, is_same_boot: bool) -> Option<Outcome>
     let recorded = outputs.recorded(u64::MAX);
     Some(match runner {
         "python-script" => python::outcome_of_files(run, recorded, ended, limit),
-        _ => shell::outcome_of_files(&run.folder, recorded, ended, limit),
+        _ => shell::outcome_of_files(&run.folder, &recorded, ended, limit),
     })
 }

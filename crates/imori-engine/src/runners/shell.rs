@@ -97,13 +97,13 @@ async fn run_arguments(run: &Run, arguments: &[OsString], variables: &Variables)
     let ended = process.wait(timeout, run.canceled.clone(), || outputs.are_over()).await;
     outputs.settle().await;
     outputs.wait_for_place(&run.place).await;
-    outcome(&run.folder, outputs.recorded(u64::MAX), ended, timeout)
+    outcome(&run.folder, &outputs.recorded(u64::MAX), ended, timeout)
 }
 
 /// The outcome of a command that an earlier engine started and that has ended by now.
 pub(super) fn outcome_of_files(
     folder: &Path,
-    recorded: Recorded,
+    recorded: &Recorded,
     ended: Ended,
     timeout: Duration,
 ) -> Outcome {
@@ -136,7 +136,7 @@ fn start(run: &Run, arguments: &[OsString], variables: &Variables) -> io::Result
 }
 
 /// The outcome of a command that left its exit code in this folder. One whose output is not whole has failed.
-pub(crate) fn outcome(folder: &Path, recorded: Recorded, ended: Ended, timeout: Duration) -> Outcome {
+pub(crate) fn outcome(folder: &Path, recorded: &Recorded, ended: Ended, timeout: Duration) -> Outcome {
     let code = match ended {
         Ended::Exited => exit_code(folder),
         _ => None,

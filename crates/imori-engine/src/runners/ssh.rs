@@ -199,7 +199,7 @@ fn host_outcome(
     };
     let recorded = outputs.recorded(*left);
     *left = left.saturating_sub(recorded.stdout.kept + recorded.stderr.kept);
-    let mut outcome = outcome(folder, recorded, ended, run.timeout(SHELL_TIMEOUT));
+    let mut outcome = outcome(folder, &recorded, ended, run.timeout(SHELL_TIMEOUT));
     if let Value::Map(result) = &mut outcome.result
         && result.get("return_code").and_then(Value::as_int) == Some(NOT_CONNECTED)
     {

@@ -28,7 +28,8 @@ pub(super) fn prepare(connection: &Connection) -> Result<(), StoreError> {
         VERSION => connection.execute_batch(&tables())?,
         // Documents get their checksums when they are stored again.
         VERSION_WITHOUT_SUMS => {
-            connection.execute_batch(&format!("BEGIN;{}PRAGMA user_version = {VERSION};COMMIT;", tables()))?
+            connection
+                .execute_batch(&format!("BEGIN;{}PRAGMA user_version = {VERSION};COMMIT;", tables()))?;
         }
         // Tables and indexes that the older version did not have are added.
         1 => {
