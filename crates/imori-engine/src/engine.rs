@@ -23,7 +23,9 @@ use crate::access::{Roles, requester};
 use crate::cipher::Cipher;
 use crate::environments::environment::Environments;
 use crate::executions::{Execution, RunQueue, Status, Workflows};
-use crate::limits::{EXECUTIONS_LOADED, OBJECTS_LOADED, OWN_EVENTS_MAX, RESULTS_AT_ONCE, SPOOL_BYTES_MAX, UPDATES_MAX};
+use crate::limits::{
+    EXECUTIONS_LOADED, OBJECTS_LOADED, OWN_EVENTS_MAX, RESULTS_AT_ONCE, SPOOL_BYTES_MAX, UPDATES_MAX,
+};
 use crate::outputs::OutputStream;
 use crate::packs::watch::PackWatch;
 use crate::postgres::ServerAddress;
