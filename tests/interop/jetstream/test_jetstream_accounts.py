@@ -5,6 +5,7 @@ import json
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from nats.js.errors import NoStreamResponseError
@@ -187,8 +188,9 @@ async def is_made(broker: NatsBroker, user: str, verb: str, dest: str) -> bool:
         republish = {"src": ">" if dest.endswith(">") else "ponds.a", "dest": dest}
         config = {"name": "ponds", "subjects": ["ponds.>"], "republish": republish}
         asked = asyncio.ensure_future(run.request(f"STREAM.{verb}.ponds", config))
+        ends: set[asyncio.Future[Any]] = {asked, told}
         async with asyncio.timeout(DEADLINE_S):
-            await asyncio.wait({asked, told}, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
         if told.done():
             asked.cancel()
             await asyncio.gather(asked, return_exceptions=True)
