@@ -53,7 +53,7 @@ impl Signing {
     }
 
     /// Whether one of these signatures is the HMAC of the bytes so far. Compares with all of them.
-    pub(super) fn is_one_of(self, signatures: &[Vec<u8>]) -> bool {
+    pub(super) fn matches(self, signatures: &[Vec<u8>]) -> bool {
         let own = self.context.sign();
         signatures
             .iter()

@@ -75,7 +75,7 @@ impl Proof {
         let is_signed = self
             .signings
             .into_iter()
-            .fold(false, |is_signed, signing| is_signed | signing.is_one_of(signatures));
+            .fold(false, |is_signed, signing| is_signed | signing.matches(signatures));
         (self.is_proved || is_signed).then_some(Verified { key: self.key }).ok_or(Refusal::Mismatch)
     }
 }

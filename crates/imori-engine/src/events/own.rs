@@ -73,7 +73,7 @@ async fn action_ended(engine: &Arc<Engine>, id: &str) {
     payload.insert("action_name", name);
     payload.insert("action_ref", action);
     payload.insert("runner_ref", of("runner"));
-    payload.insert("parameters", masked_parameters(&engine.registry(), execution));
+    payload.insert("parameters", masked_parameters(&engine.registry(), &execution));
     payload.insert("result", of("result"));
     let end = of("end_timestamp").as_str().and_then(|end| end.parse::<Timestamp>().ok());
     let seconds = end.map_or(0, |end| u32::try_from(end.seconds()).unwrap_or(u32::MAX));

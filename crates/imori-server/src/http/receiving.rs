@@ -149,6 +149,9 @@ impl Receiving {
     }
 }
 
+/// Why a body ends early.
+type BodyError = Box<dyn Error + Send + Sync>;
+
 /// A body as it comes.
 #[derive(Debug)]
 pub struct ReceivedBody<B> {
@@ -229,12 +232,9 @@ impl<B: Body<Data = Bytes> + Unpin> ReceivedBody<B> {
         }
     }
 
-    fn poll_data(
-        &mut self,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Box<dyn Error + Send + Sync>>>>
+    fn poll_data(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BodyError>>>
     where
-        B::Error: Into<Box<dyn Error + Send + Sync>>,
+        B::Error: Into<BodyError>,
     {
         if self.room.is_none() {
             self.ask_for_room();
@@ -284,10 +284,10 @@ impl Pace {
 impl<B> Body for ReceivedBody<B>
 where
     B: Body<Data = Bytes> + Unpin,
-    B::Error: Into<Box<dyn Error + Send + Sync>>,
+    B::Error: Into<BodyError>,
 {
     type Data = Bytes;
-    type Error = Box<dyn Error + Send + Sync>;
+    type Error = BodyError;
 
     fn poll_frame(
         mut self: Pin<&mut Self>,
