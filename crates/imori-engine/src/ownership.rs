@@ -55,14 +55,16 @@ impl fmt::Display for StoreFault {
 pub fn judge(known: &StoreMarks, found: &StoreState) -> Result<(), StoreFault> {
     match (&known.current, found) {
         // A new automation, or one of a version whose stores had no marks.
-        (None, StoreState::Absent | StoreState::Unmarked) => Ok(()),
+        (None, StoreState::Unmarked) => Ok(()),
+        // The next mark is noted once there is a store.
+        (None, StoreState::Absent) if known.next.is_none() => Ok(()),
         (_, StoreState::Marked(mark))
             if known.current.as_ref() == Some(mark) || known.next.as_ref() == Some(mark) =>
         {
             Ok(())
         }
         (None, StoreState::Marked(_)) => Err(StoreFault::Unknown),
-        (Some(_), StoreState::Absent) => Err(StoreFault::Missing),
+        (_, StoreState::Absent) => Err(StoreFault::Missing),
         (Some(_), StoreState::Unmarked) => Err(StoreFault::Unmarked),
         (Some(_), StoreState::Marked(_)) => Err(StoreFault::Other),
     }
@@ -134,14 +136,16 @@ impl Engine {
             [("id", Value::from(MARK_ID)), ("mark", Value::from(mark.as_str()))].into_iter().collect();
         let mut transaction = Transaction::new();
         transaction.put(&MARKS, document);
-        self.store.commit(transaction).await.map_err(MarkError::Store)?;
+        self.store.commit_mark(transaction).await.map_err(MarkError::Store)?;
         self.tell_definitions(StoreMarks { current: Some(mark), next: None }).await
     }
 
     /// Marks a store that is about to be made, once it is.
     pub(crate) async fn mark_new_store(self: &Arc<Self>) {
         self.store.opened().await;
-        if let Err(error) = self.mark_store(StoreState::Absent).await {
+        let marked = self.mark_store(StoreState::Absent).await;
+        self.store.set_known(true);
+        if let Err(error) = marked {
             warn!(%error, "the automation's new store is not known to the definitions until the next start");
         }
     }

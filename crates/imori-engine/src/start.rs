@@ -111,6 +111,7 @@ async fn take_up(engine: &Arc<Engine>) -> Result<(), Refusal> {
             }
         }
         false => {
+            engine.store.set_known(false);
             let engine = Arc::clone(engine);
             engine.runtime.clone().spawn(async move { engine.mark_new_store().await });
         }

@@ -28,19 +28,30 @@ pub struct Database {
     opening: Mutex<()>,
     outage: Arc<Outage>,
     is_open: watch::Sender<bool>,
+    /// Whether the definitions know the store, as far as its user cares.
+    is_known: watch::Sender<bool>,
 }
 
 /// Changes that are on their way to disk.
 #[derive(Debug)]
-pub struct Pending(oneshot::Receiver<Result<Committed, StoreError>>);
+pub struct Pending {
+    answered: oneshot::Receiver<Result<Committed, StoreError>>,
+    /// `None` if it does not matter whether the store is known.
+    is_known: Option<watch::Receiver<bool>>,
+}
 
 impl Pending {
-    /// What became of them, once it is known.
+    /// What became of them, once it is known. A new store answers once the definitions know it, so that nothing is told to
+    /// be stored whose loss would not be noticed.
     ///
     /// # Errors
     /// The store cannot be written.
     pub async fn committed(self) -> Result<Committed, StoreError> {
-        self.0.await.map_err(|_| StoreError::Closed)?
+        let committed = self.answered.await.map_err(|_| StoreError::Closed)?;
+        if let Some(mut is_known) = self.is_known {
+            is_known.wait_for(|is_known| *is_known).await.map_err(|_| StoreError::Closed)?;
+        }
+        committed
     }
 }
 
@@ -58,8 +69,9 @@ impl Database {
             Location::Server(_) => Outage::until_connected(),
         };
         let (threads, opening) = (OnceLock::new(), Mutex::new(()));
-        let (outage, is_open) = (Arc::new(outage), watch::Sender::new(false));
-        Database { location, retention, is_final, threads, opening, outage, is_open }
+        let (is_open, is_known) = (watch::Sender::new(false), watch::Sender::new(true));
+        let outage = Arc::new(outage);
+        Database { location, retention, is_final, threads, opening, outage, is_open, is_known }
     }
 
     /// Whether there may be documents.
@@ -114,7 +126,21 @@ impl Database {
         let (answer, answered) = oneshot::channel();
         let commit = Commit { transaction, answer };
         self.threads()?.commits.send(commit).map_err(|_| StoreError::Closed)?;
-        Ok(Pending(answered))
+        Ok(Pending { answered, is_known: Some(self.is_known.subscribe()) })
+    }
+
+    /// Lets commits be answered once the definitions know the store, or at once.
+    pub(crate) fn set_known(&self, is_known: bool) {
+        self.is_known.send_replace(is_known);
+    }
+
+    /// Makes the changes by which the definitions know the store; returns once they are on disk.
+    ///
+    /// # Errors
+    /// The store cannot be opened or written.
+    pub(crate) async fn commit_mark(&self, transaction: Transaction) -> Result<Committed, StoreError> {
+        let pending = self.submit(transaction)?;
+        Pending { is_known: None, ..pending }.committed().await
     }
 
     /// The document of this id.

@@ -184,6 +184,7 @@ fn a_store_is_used_only_if_the_definitions_know_it() {
         (marks(None, None), StoreState::Absent, Ok(())),
         (marks(None, None), StoreState::Unmarked, Ok(())),
         (marks(None, Some("a")), StoreState::Unmarked, Ok(())),
+        (marks(None, Some("a")), StoreState::Absent, Err(StoreFault::Missing)),
         (marks(None, Some("a")), marked("a"), Ok(())),
         (marks(None, None), marked("a"), Err(StoreFault::Unknown)),
         (marks(Some("a"), None), marked("a"), Ok(())),
