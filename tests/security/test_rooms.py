@@ -137,6 +137,7 @@ def test_the_page_has_the_whole_table() -> None:
     assert {row.login for row in ROWS} == {
         "needed",
         "needed; a password counts alone",
+        "a password alone",
         "needed, or the webhook's signature",
     }
 
