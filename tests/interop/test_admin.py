@@ -158,11 +158,13 @@ def test_a_closed_stomp_client_is_told_too(imori: Imori) -> None:
 
 def test_whoever_does_not_log_in_is_told_nothing(imori: Imori) -> None:
     for login in [None, "guest:wrong", "eve:guest", ":"]:
-        for path in ["/api/connections", "/api/nothing", "/nothing"]:
+        answer = ask(imori, "/api/connections", login=login)
+        assert answer.status == 401, login
+        assert answer.headers["WWW-Authenticate"].startswith("Basic realm=")
+        assert answer.json() == {"error": "not_authorized", "reason": "Not_Authorized"}
+        for path in ["/api/nothing", "/nothing"]:
             answer = ask(imori, path, login=login)
-            assert answer.status == 401, (login, path)
-            assert answer.headers["WWW-Authenticate"].startswith("Basic realm=")
-            assert answer.json() == {"error": "not_authorized", "reason": "Not_Authorized"}
+            assert (answer.status, answer.json()) == (404, NOT_FOUND), (login, path)
     assert ask(imori, "/api/queues/%2F/none", method="DELETE", login=None).status == 401
 
 

@@ -129,8 +129,8 @@ def test_pages_are_served_to_everybody_and_confined(imori: Imori) -> None:
         assert home.headers["Content-Type"].startswith("text/html")
     else:
         assert "npm --prefix console run build" in home.body
-    # What is not a page still asks for a login.
-    assert ask(imori, "/consoles", login=None).status == 401
+    # What is not a page is nothing, or asks for a login.
+    assert ask(imori, "/consoles", login=None).status == 404
     assert ask(imori, "/v1/whoami", login=None).headers["WWW-Authenticate"].startswith("Basic ")
 
 
@@ -230,7 +230,9 @@ def test_a_session_by_a_token_ends_with_the_token(imori: Imori) -> None:
     token = ask(imori, "/v1/users/eva/tokens", method="POST").json()["token"]
     by_token, by_password = session(imori, "eva", token), session(imori, "eva")
     assert ask(imori, "/v1/users/eva/tokens", method="DELETE").status in {200, 204}
-    assert (status(imori, by_token), status(imori, by_password)) == (401, 200)
+    # It ends all sessions of the user; a new login counts as before.
+    assert (status(imori, by_token), status(imori, by_password)) == (401, 401)
+    assert status(imori, session(imori, "eva")) == 200
 
 
 def test_pages_of_other_origins_use_no_session(imori: Imori) -> None:
