@@ -8,6 +8,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import hmac
+import math
 import os
 import re
 import select
@@ -27,8 +28,22 @@ from harness.monitor import metric
 KIB = 1024
 MIB = 1024 * KIB
 
-# About 241 MiB where the machine has 24 GiB.
-SETTINGS = {"broker.memory_mark_percent": 1}
+# The mark at which half bodies once held six times as much, or a little more.
+MARK_MIB = 241
+
+
+def mark_percent() -> int:
+    """The part of the memory that is such a mark."""
+    total = re.search(r"^MemTotal:\s+(\d+) kB", Path("/proc/meminfo").read_text(), re.MULTILINE)
+    assert total
+    bytes_max = int(total[1]) * KIB
+    group = Path("/sys/fs/cgroup/memory.max")
+    if group.exists() and group.read_text().strip().isdigit():
+        bytes_max = min(bytes_max, int(group.read_text()))
+    return min(90, max(1, math.ceil(MARK_MIB * MIB * 100 / bytes_max - 0.05)))
+
+
+SETTINGS = {"broker.memory_mark_percent": mark_percent()}
 MARK = "rabbitmq_resident_memory_limit_bytes"
 HELD = 'imori_memory_bytes{of="bodies"}'
 
