@@ -253,7 +253,8 @@ class Made:
 def test_a_key_is_no_longer_than_its_user(room: Room) -> None:
     """ROOM-03: a lost tag counts at the next use, and equal values change nothing.
 
-    A changed password ends tokens, the end of the user all, whoever has the name after it.
+    A changed password ends tokens. Deleting the user ends tokens and keys; a new user of the same
+    name does not get them.
     """
     automation, login = room.automation, basic("temp", "temp")
     put_user(automation, "temp", "temp", "administrator")

@@ -88,7 +88,8 @@ pub const CRON_STEPS_MAX: usize = 500_000;
 /// Firings of one timer that are made up for after the engine was down. More: the oldest are skipped.
 pub const MISSED_FIRINGS_MAX: usize = 1_000;
 
-/// Bytes of the body of a webhook. As a value it takes up to ten times as much memory. More: the request is refused.
+/// Bytes of the body of a webhook, as many as GitHub sends. As a value it takes several times as much memory, which the
+/// engine charges. More: the request is refused.
 pub const WEBHOOK_BODY_BYTES_MAX: usize = 25 << 20;
 
 /// Fields of a form in the body of a webhook. More: the request is refused.

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use imori_automation::value::{Map, Value};
 use imori_server::access::AccessError;
 pub use imori_server::access::StoreMarks;
+use imori_server::credentials::random_id;
 use tokio::task::spawn_blocking;
 use tokio::time::sleep;
 use tracing::warn;
@@ -124,9 +125,8 @@ impl Engine {
     /// # Errors
     /// One of them cannot be written.
     pub(crate) async fn mark_store(self: &Arc<Self>, found: StoreState) -> Result<(), MarkError> {
-        let mut random = [0; 16];
-        getrandom::fill(&mut random).map_err(|error| MarkError::Definitions(error.to_string()))?;
-        let mark: String = random.iter().map(|byte| format!("{byte:02x}")).collect();
+        let no_randomness = || MarkError::Definitions(AccessError::NoRandomness.to_string());
+        let mark = random_id().ok_or_else(no_randomness)?;
         let current = match found {
             StoreState::Marked(mark) => Some(mark),
             StoreState::Absent | StoreState::Unmarked => self.broker.access().store_marks().current,

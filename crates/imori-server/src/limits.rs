@@ -146,7 +146,7 @@ pub(crate) const BODY_RETRY: Duration = Duration::from_secs(5);
 /// Longest time without a byte of a body, and the time that each body has besides that for its bytes. More: 408.
 pub(crate) const BODY_IDLE_MAX: Duration = Duration::from_secs(30);
 
-/// Lowest rate of a body, about that of a bad mobile line. Less: 408.
+/// The lowest average rate of a body, as slow as a bad mobile connection. A slower one gets 408.
 pub(crate) const BODY_BYTES_PER_SECOND_MIN: u64 = 8 * 1024;
 
 /// Divisor of the memory mark that bounds long frames being received. The rest is left to waiting messages. More: a

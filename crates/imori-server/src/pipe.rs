@@ -12,13 +12,14 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Poll, Waker};
 
-use imori_core::authorize::Identity;
+use imori_core::authorize::{Identity, Renewal};
 use imori_core::delivery::Outcome;
 use imori_core::internal::{
     Command, CommandError, Done, Incoming, IncomingMessage, Pipe, Receiver, SubscriptionEnd, TICKET_BYTES,
     Verb, tickets,
 };
 use imori_core::memory::Gauge;
+use imori_core::outbound::CutReason;
 use imori_core::time::Time;
 use tokio::sync::{Semaphore, mpsc, oneshot};
 
@@ -74,8 +75,8 @@ pub(crate) struct Subscriber {
 
 #[derive(Debug)]
 struct State {
-    /// The identity of the user, renewed as rights change.
-    identity: Identity,
+    /// The identity of the user, renewed as rights change; the reason of the end once the user is gone.
+    identity: Result<Identity, SubscriptionEnd>,
     /// The commands not yet taken, each with whether it holds a permit.
     commands: VecDeque<(Command, bool)>,
     /// Commands not yet announced to the connection by a byte.
@@ -139,7 +140,7 @@ impl Subscriber {
 impl State {
     fn new(identity: Identity) -> State {
         State {
-            identity,
+            identity: Ok(identity),
             commands: VecDeque::new(),
             unread: 0,
             number: 0,
@@ -272,10 +273,6 @@ impl Pipe for ClientPipe {
         Some(command)
     }
 
-    fn renewed(&self, identity: &Identity) {
-        self.with(|state| state.identity = identity.clone());
-    }
-
     fn keep(&self, incoming: Incoming) -> u64 {
         self.with(|state| {
             state.tickets += 1;
@@ -404,12 +401,22 @@ impl ClientPipe {
     /// The identity of the user, as of now.
     ///
     /// # Errors
-    /// The client has ended.
+    /// The client has ended, or its user is gone.
     pub(crate) fn identity(&self) -> Result<Identity, SubscriptionEnd> {
         self.with(|state| {
             state.check_alive()?;
-            Ok(state.identity.clone())
+            state.identity.clone()
         })
+    }
+
+    /// Notes a change of a user, if it is the client's. The connection hears of it in its next turn.
+    pub(crate) fn renew(&self, renewal: &Renewal) {
+        self.with(|state| {
+            if state.identity.as_ref().is_ok_and(|identity| renewal.concerns(identity)) {
+                let gone = || SubscriptionEnd::Cut(CutReason::Revoked { user: renewal.user.clone() });
+                state.identity = renewal.identity.clone().ok_or_else(gone);
+            }
+        });
     }
 
     /// Allows a consumer that does not settle `credit` messages beyond the `taken` ones.
@@ -518,8 +525,10 @@ impl ClientPipe {
 
 #[cfg(test)]
 mod tests {
+    use imori_core::authorize::{Rights, Tags};
     use imori_core::internal::OutgoingMessage;
     use imori_core::message::Address;
+    use imori_core::name::Name;
 
     use super::*;
 
@@ -552,6 +561,21 @@ mod tests {
         pipe.with(|state| state.end(&SubscriptionEnd::Ended));
         assert!(matches!(block_on(pipe.send(Verb::Sync)), Err(SubscriptionEnd::Ended)));
         assert!(pipe.identity().is_err());
+    }
+
+    #[test]
+    fn the_identity_is_that_of_the_last_change() {
+        let pipe = ClientPipe::new(Identity::guest());
+        let renew = |user, identity| pipe.renew(&Renewal { user: Name::from(user), identity });
+        renew("other", None);
+        assert_eq!(pipe.identity(), Ok(Identity::guest()));
+        let rights = Arc::new(Rights::new(&Name::from("guest"), Tags::NONE, []).unwrap());
+        let changed = Identity { user: Name::from("guest"), rights };
+        renew("guest", Some(changed.clone()));
+        assert_eq!(pipe.identity(), Ok(changed));
+        renew("guest", None);
+        let gone = SubscriptionEnd::Cut(CutReason::Revoked { user: Name::from("guest") });
+        assert_eq!(pipe.identity(), Err(gone));
     }
 
     #[test]

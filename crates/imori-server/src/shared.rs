@@ -380,19 +380,21 @@ impl Shared {
     pub(crate) fn renew_identity(&self, user: &Name, identity: Option<Identity>) {
         let shown = user.to_string();
         let renewal = Renewal { user: user.clone(), identity };
-        for handle in self.cells.get().into_iter().flatten() {
-            for key in handle.connections.keys() {
-                handle.connections.with(key, |link| {
-                    let Client { facts, protocol, .. } = &link.wire.client;
-                    // A NATS client may log in again as another user at any time.
-                    let may_be =
-                        facts.user.is_empty() || facts.user == shown || *protocol == Some(Spoken::Nats);
-                    if may_be {
-                        link.renew(renewal.clone());
-                    }
-                });
+        // Internal clients first: a subscription that begins with an earlier identity has its connection by now, which
+        // hears of the change below.
+        self.for_each_link(|link| {
+            if let Writer::Internal(pipe) = &link.wire.writer {
+                pipe.renew(&renewal);
             }
-        }
+        });
+        self.for_each_link(|link| {
+            let Client { facts, protocol, .. } = &link.wire.client;
+            // A NATS client may log in again as another user at any time.
+            let may_be = facts.user.is_empty() || facts.user == shown || *protocol == Some(Spoken::Nats);
+            if may_be {
+                link.renew(renewal.clone());
+            }
+        });
     }
 
     /// Admits a connection; see [`Access::enter`](imori_core::world::Access::enter).
@@ -442,9 +444,14 @@ impl Shared {
         if before == 0 {
             return;
         }
+        self.for_each_link(|link| link.signal(Signal::Unthrottled));
+    }
+
+    /// Runs `f` on each live connection of every cell, one at a time under its lock.
+    fn for_each_link(&self, mut f: impl FnMut(&mut TcpLink)) {
         for handle in self.cells.get().into_iter().flatten() {
             for key in handle.connections.keys() {
-                handle.connections.with(key, |link| link.signal(Signal::Unthrottled));
+                handle.connections.with(key, &mut f);
             }
         }
     }

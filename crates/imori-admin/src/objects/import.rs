@@ -543,13 +543,14 @@ impl ClearPassword {
         user: &str,
         imported: Option<&PasswordHash>,
     ) -> Result<PasswordHash, AccessError> {
-        let is_mine = |hash: &&PasswordHash| verify(hash, self.0.as_bytes());
-        if let Some(imported) = imported {
-            let text = "`password` and `password_hash` contradict each other; leave one of them out";
-            return Some(imported).filter(is_mine).cloned().ok_or_else(|| AccessError::bad(text));
+        let Some(imported) = imported else { return draft.hash(user, &self.0) };
+        match verify(imported, self.0.as_bytes()) {
+            true => Ok(imported.clone()),
+            false => {
+                let text = "`password` and `password_hash` contradict each other; leave one of them out";
+                Err(AccessError::bad(text))
+            }
         }
-        let known = draft.objects.users.get(user).and_then(|user| user.password.as_ref());
-        known.filter(is_mine).cloned().map_or_else(|| draft.hash(user, &self.0), Ok)
     }
 }
 

@@ -129,7 +129,6 @@ impl<P: Pipe> Inbound for Connection<P> {
     }
 
     fn set_identity(&mut self, identity: Identity) {
-        self.settings.pipe.renewed(&identity);
         self.identity = identity;
     }
 

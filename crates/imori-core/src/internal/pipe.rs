@@ -4,7 +4,6 @@ use std::fmt;
 
 use super::command::Command;
 use super::incoming::Incoming;
-use crate::authorize::Identity;
 
 /// Size of a ticket in bytes: the number of its item (8) and the item's weight in bytes (4).
 pub const TICKET_BYTES: usize = 12;
@@ -14,9 +13,6 @@ pub const TICKET_BYTES: usize = 12;
 pub trait Pipe: fmt::Debug + Send + Sync + 'static {
     /// Takes the oldest command. The transport gives the connection one byte for each queued command.
     fn take_command(&self) -> Option<Command>;
-
-    /// Notes that the rights of the client's user have changed.
-    fn renewed(&self, identity: &Identity);
 
     /// Keeps an item for the client until the ticket with the returned number is written or the connection ends. Called
     /// with the client's outbound half locked, so it must not lock another.

@@ -52,8 +52,6 @@ impl Pipe for TestPipe {
         self.with(|contents| contents.commands.pop_front())
     }
 
-    fn renewed(&self, _: &Identity) {}
-
     fn keep(&self, incoming: Incoming) -> u64 {
         self.with(|contents| {
             contents.number += 1;

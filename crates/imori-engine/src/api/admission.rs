@@ -138,23 +138,26 @@ impl Claim {
         if self.is_open {
             return Ok(Requester::local(engine.system_user()));
         }
-        let roles = engine.roles();
         let holder = match &self.credential {
             Some(credential) => credential.holder(engine).await,
             None => None,
         };
         if let Some(holder) = holder {
-            // Without roles, only operators use the automation.
-            return match roles.is_enforced() || holder.is_operator {
-                true => Requester::holding(&holder).ok_or_else(too_many),
-                false => Err(not_an_operator(&holder.user)),
-            };
+            return requester_of(engine, &holder);
         }
         let login = self.login.ok_or_else(ApiError::unauthorized)?;
         match login.decide(&engine.broker).await {
             Verdict::Granted(identity) => operator_or_user(engine, &identity),
             _ => Err(ApiError::unauthorized()),
         }
+    }
+}
+
+/// The requester for the holder of a token or an API key. Without roles, only operators use the automation.
+pub(super) fn requester_of(engine: &Engine, holder: &Holder) -> Result<Requester, ApiError> {
+    match engine.roles().is_enforced() || holder.is_operator {
+        true => Requester::holding(holder).ok_or_else(too_many),
+        false => Err(not_an_operator(&holder.user)),
     }
 }
 

@@ -10,7 +10,7 @@ use axum::body::{Body, HttpBody as _};
 use axum::http::StatusCode;
 use futures_util::StreamExt as _;
 use imori_automation::limits::WEBHOOK_BODY_BYTES_MAX;
-use imori_server::http::{Bodies, BodyFault, Keeping, Receiving};
+use imori_server::http::{Bodies, BodyFault, Charge, Keeping, Receiving};
 use tempfile::tempfile_in;
 use tokio::task::spawn_blocking;
 
@@ -21,8 +21,16 @@ use crate::limits::{SPOOL_WRITE_BYTES, SPOOLED_FROM_BYTES, VALUE_BYTES_PER_BODY_
 pub(super) enum Spooled {
     /// It is short.
     Memory(Vec<u8>),
-    /// It is in a file, with this many bytes.
-    Disk(File, usize),
+    /// It is long.
+    Disk(SpoolFile),
+}
+
+/// A file without a name, which has a body.
+pub(super) struct SpoolFile {
+    file: File,
+    bytes: usize,
+    /// Its room on the disk, as long as there is the file.
+    _room: Charge,
 }
 
 /// Receives a body, and hands on each piece as it comes.
@@ -39,15 +47,12 @@ pub(super) async fn receive(
     if length.is_some_and(|length| length > WEBHOOK_BODY_BYTES_MAX) {
         return Err(too_long());
     }
-    let is_short = length.is_some_and(|length| length < SPOOLED_FROM_BYTES);
-    let mut file = None;
-    // Held while the file is.
-    let _room = match is_short {
-        true => None,
-        false => {
+    let mut long = match length {
+        Some(length) if length < SPOOLED_FROM_BYTES => None,
+        _ => {
             receiving.keep_in(Keeping::Disk);
-            file = Some(make(folder).await?);
-            Some(receiving.charge(spool, length.unwrap_or(WEBHOOK_BODY_BYTES_MAX)).await.map_err(fault)?)
+            let room = receiving.charge(spool, length.unwrap_or(WEBHOOK_BODY_BYTES_MAX)).await;
+            Some(SpoolFile { _room: room.map_err(fault)?, file: make(folder).await?, bytes: 0 })
         }
     };
     let (mut kept, mut bytes) = (Vec::new(), 0);
@@ -61,13 +66,13 @@ pub(super) async fn receive(
         }
         take(&data);
         kept.extend_from_slice(&data);
-        if let Some(open) = file.take_if(|_| kept.len() >= SPOOL_WRITE_BYTES) {
-            file = Some(write(open, std::mem::take(&mut kept)).await?);
+        if let Some(file) = long.take_if(|_| kept.len() >= SPOOL_WRITE_BYTES) {
+            long = Some(file.append(std::mem::take(&mut kept)).await?);
         }
     }
-    match file {
+    match long {
         None => Ok(Spooled::Memory(kept)),
-        Some(file) => Ok(Spooled::Disk(write(file, kept).await?, bytes)),
+        Some(file) => Ok(Spooled::Disk(file.append(kept).await?)),
     }
 }
 
@@ -77,17 +82,24 @@ impl Spooled {
     /// # Errors
     /// There is no memory, or the file cannot be read.
     pub(super) async fn read(self, receiving: &Receiving) -> Result<Vec<u8>, ApiError> {
-        let (mut file, bytes) = match self {
+        let mut spooled = match self {
             Spooled::Memory(bytes) => return Ok(bytes),
-            Spooled::Disk(file, bytes) => (file, bytes),
+            Spooled::Disk(spooled) => spooled,
         };
-        receiving.reserve(bytes.saturating_mul(VALUE_BYTES_PER_BODY_BYTE)).await.map_err(fault)?;
+        receiving.reserve(spooled.bytes.saturating_mul(VALUE_BYTES_PER_BODY_BYTE)).await.map_err(fault)?;
         let read = move || {
-            let mut body = Vec::with_capacity(bytes);
-            file.seek(SeekFrom::Start(0))?;
-            file.read_to_end(&mut body).map(|_| body)
+            let mut body = Vec::with_capacity(spooled.bytes);
+            spooled.file.seek(SeekFrom::Start(0))?;
+            spooled.file.read_to_end(&mut body).map(|_| body)
         };
         on_disk(read).await
+    }
+}
+
+impl SpoolFile {
+    async fn append(mut self, bytes: Vec<u8>) -> Result<SpoolFile, ApiError> {
+        self.bytes += bytes.len();
+        on_disk(move || self.file.write_all(&bytes).map(|()| self)).await
     }
 }
 
@@ -98,10 +110,6 @@ async fn make(folder: &Path) -> Result<File, ApiError> {
         tempfile_in(&folder)
     })
     .await
-}
-
-async fn write(mut file: File, bytes: Vec<u8>) -> Result<File, ApiError> {
-    on_disk(move || file.write_all(&bytes).map(|()| file)).await
 }
 
 async fn on_disk<T: Send + 'static>(

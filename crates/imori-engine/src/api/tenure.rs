@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use super::admission::{Admitted, operator_or_user};
+use super::admission::{Admitted, operator_or_user, requester_of};
 use crate::access::{Requester, Resource};
 use crate::authorization::may_of;
 use crate::engine::Engine;
@@ -43,8 +43,7 @@ impl Tenure {
             Some(*requester).filter(|_| engine.is_open())
         } else if let Some(credential) = credential {
             let holder = credential.holder(engine).await;
-            let holder = holder.filter(|holder| engine.roles().is_enforced() || holder.is_operator);
-            holder.as_ref().and_then(Requester::holding)
+            holder.and_then(|holder| requester_of(engine, &holder).ok())
         } else if let Some(known) = &self.user {
             let is_same = user(engine, requester.name).as_ref() == Some(known);
             let identity = engine.broker.access().identity_of(requester.name).filter(|_| is_same);

@@ -2,4 +2,4 @@
 
 pub(crate) mod authorize;
 
-pub(crate) use authorize::{Refusal, authorize, may, may_of};
+pub(crate) use authorize::{Refusal, authorize, may, may_everything, may_of};

@@ -12,8 +12,9 @@ use imori_automation::value::{Map, Value};
 use imori_core::authorize::Identity;
 use ring::digest::{SHA256, digest};
 
-use crate::access::{Holder, Requester, may_administer, requester};
+use crate::access::{Holder, may_administer, requester};
 use crate::answers::{Answer, ApiError, created, no_content, object, ok};
+use crate::authorization::may_everything;
 use crate::engine::Engine;
 use crate::limits::{
     CREDENTIAL_METADATA_BYTES_MAX, SERVICE_TOKEN_SECONDS_MAX, TOKEN_SECONDS_DEFAULT, TOKEN_SECONDS_MAX,
@@ -91,10 +92,7 @@ pub(crate) async fn revoke(State(engine): Broker, Path(id): Path<String>) -> Ans
 
 /// Whether the requester may act for other users.
 pub(crate) fn is_admin(engine: &Engine) -> bool {
-    let roles = engine.roles();
-    requester().is_some_and(|requester: Requester| {
-        requester.is_local || !roles.is_enforced() || roles.is_admin(requester.name)
-    })
+    requester().is_some_and(|requester| may_everything(requester, &engine.roles()))
 }
 
 /// The user that a token or an API key stands for: the requester, unless an administrator names another.

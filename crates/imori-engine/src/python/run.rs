@@ -41,7 +41,7 @@ pub(super) async fn run(
     let mut said = None;
     let exchange = converse(socket, request, &*action.datastore, &mut said);
     let end = process.ended_within(action.timeout, &outputs);
-    let Ending { exit_code, is_timed_out, .. } = both(exchange, end).await;
+    let Ending { exit_code, is_timed_out } = both(exchange, end).await;
     drop(process);
     outputs.settle().await;
     outputs.wait_for_place(&action.place).await;
@@ -108,8 +108,6 @@ struct Ending {
     exit_code: Option<i32>,
     /// It was killed for the time it took.
     is_timed_out: bool,
-    /// It was killed for how much it wrote.
-    is_flooded: bool,
 }
 
 /// Ends a process without a waiter.
@@ -126,20 +124,19 @@ impl Guard {
         checks.tick().await;
         let deadline = sleep(time);
         tokio::pin!(deadline);
-        let mut ending = loop {
+        let is_timed_out = loop {
             tokio::select! {
-                exit_code = process.ended() => break Ending { exit_code, ..Ending::default() },
-                () = &mut deadline => break Ending { is_timed_out: true, ..Ending::default() },
-                _ = checks.tick() => if outputs.are_over() {
-                    break Ending { is_flooded: true, ..Ending::default() };
-                },
+                exit_code = process.ended() => {
+                    self.process = None;
+                    return Ending { exit_code, is_timed_out: false };
+                }
+                () = &mut deadline => break true,
+                _ = checks.tick() => if outputs.are_over() { break false },
             }
         };
-        if ending.is_timed_out || ending.is_flooded {
-            ending.exit_code = process.end(self.kill_grace).await;
-        }
+        let exit_code = process.end(self.kill_grace).await;
         self.process = None;
-        ending
+        Ending { exit_code, is_timed_out }
     }
 }
 

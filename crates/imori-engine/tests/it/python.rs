@@ -150,7 +150,10 @@ async fn output_is_in_its_file_while_the_action_runs() {
     let mut lines = Lines::of(&mut action);
     let (outcome, ()) = tokio::join!(pack.run(&action), async {
         assert_eq!(lines.next().await, "written");
-        assert_eq!(fs::read_to_string(pack.path("run/stdout")).unwrap(), "ready\n");
+        // The recorder is a process of its own.
+        while fs::read_to_string(pack.path("run/stdout")).unwrap() != "ready\n" {
+            tokio::task::yield_now().await;
+        }
         tokio::fs::write(&gate, "opened").await.unwrap();
     });
     assert_eq!(outcome.result.unwrap().to_json(), r#""opened""#);

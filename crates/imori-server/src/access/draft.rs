@@ -15,11 +15,8 @@ use super::operator::is_reserved;
 use super::policy::{PolicyKind, PolicyRow, SetPolicy};
 use super::refusal::AccessError;
 use super::store_marks::StoreMarks;
-use crate::credentials::{self, PasswordHash, ScramKeys, ScramSecret};
+use crate::credentials::{self, PasswordHash, ScramKeys, ScramSecret, random_id};
 use crate::limits::{OBJECT_NAME_BYTES_MAX, PASSWORD_BYTES_MAX, POLICIES_PER_VHOST_MAX, VHOSTS_MAX};
-
-/// Random bytes of a user's id.
-const USER_ID_BYTES: usize = 16;
 
 /// The objects after a change, and the rows to write.
 #[derive(Debug)]
@@ -122,7 +119,7 @@ impl Draft {
                 user.id.clone_from(&known.id);
                 user.password = user.password.map(|hash| hash.or_rehashed(known.password.as_ref()));
             }
-            None => user.id = new_user_id().ok_or(AccessError::NoRandomness)?,
+            None => user.id = random_id().ok_or(AccessError::NoRandomness)?,
         }
         self.put(&[name], &user);
         self.touched.insert(name.to_owned());
@@ -135,7 +132,7 @@ impl Draft {
     /// # Errors
     /// There is no such user, or the system has no random bytes.
     pub fn revoke_tokens(&mut self, name: &str) -> Result<(), AccessError> {
-        let id = new_user_id().ok_or(AccessError::NoRandomness)?;
+        let id = random_id().ok_or(AccessError::NoRandomness)?;
         let user = User { tokens: Vec::new(), id, ..self.user(name)? };
         self.put(&[name], &user);
         self.touched.insert(name.to_owned());
@@ -385,13 +382,6 @@ pub(super) fn hash(password: &[u8], makes_scram_keys: bool) -> Option<PasswordHa
 /// Whether a hash has not the form of one that is made now.
 pub(super) fn lacks_form(hash: &PasswordHash, makes_scram_keys: bool) -> bool {
     hash.is_foreign() || makes_scram_keys && hash.scram().is_none()
-}
-
-/// An id that no other user has; `None` if the system has no random bytes.
-fn new_user_id() -> Option<String> {
-    let mut random = [0; USER_ID_BYTES];
-    getrandom::fill(&mut random).ok()?;
-    Some(random.iter().fold(String::new(), |text, byte| text + &format!("{byte:02x}")))
 }
 
 /// Refuses names that are empty, too long, or have control characters: a zero byte ends each part of a row's key.

@@ -14,5 +14,5 @@ pub(crate) use password::random_password;
 pub use password::{Algorithm, PasswordHash};
 pub use scram::ScramKeys;
 pub(crate) use scram::{Scram, ScramSecret};
-pub use token::Token;
 pub(crate) use token::digest;
+pub use token::{Token, random_id};

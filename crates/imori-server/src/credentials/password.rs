@@ -6,6 +6,7 @@ use argon2::password_hash::phc;
 use argon2::{Argon2, Block, Params, Version};
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
+use data_encoding::HEXLOWER;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256, Sha512};
 
@@ -71,11 +72,7 @@ impl PasswordHash {
     /// A text that tells this password from the others of its user, and says nothing about it. Hashing the password
     /// again does not change it.
     pub fn mark(&self) -> String {
-        let own = || {
-            let digest = Sha256::digest(&self.text);
-            digest.iter().fold(String::new(), |text, byte| text + &format!("{byte:02x}"))
-        };
-        self.first.clone().unwrap_or_else(own)
+        self.first.clone().unwrap_or_else(|| HEXLOWER.encode(&Sha256::digest(&self.text)))
     }
 
     /// This hash, of the same password as an older one.

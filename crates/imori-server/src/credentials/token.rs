@@ -4,12 +4,16 @@
 
 use std::fmt;
 
+use data_encoding::HEXLOWER;
 use sha2::{Digest as _, Sha256};
 
 use super::password::random_password;
 
 /// Prefix by which people and secret scanners recognize tokens.
 const PREFIX: &str = "imori_";
+
+/// Random bytes of an id.
+const ID_BYTES: usize = 16;
 
 /// A new token, to be shown once.
 pub struct Token(String);
@@ -38,8 +42,14 @@ impl Token {
     }
 }
 
+/// An id that no other has, in hexadecimal digits; `None` if the system has no random bytes.
+pub fn random_id() -> Option<String> {
+    let mut random = [0; ID_BYTES];
+    getrandom::fill(&mut random).ok()?;
+    Some(HEXLOWER.encode(&random))
+}
+
 /// The digest of a text that may be a token; `None` if it lacks the prefix.
 pub(crate) fn digest(text: &[u8]) -> Option<String> {
-    let digest = text.starts_with(PREFIX.as_bytes()).then(|| Sha256::digest(text))?;
-    Some(digest.iter().fold(String::new(), |text, byte| text + &format!("{byte:02x}")))
+    text.starts_with(PREFIX.as_bytes()).then(|| HEXLOWER.encode(&Sha256::digest(text)))
 }

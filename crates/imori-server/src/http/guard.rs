@@ -71,7 +71,7 @@ impl Guarded {
     /// The same rules with another limit.
     #[must_use]
     pub fn with_body(&self, body_bytes_max: u64) -> Arc<Guarded> {
-        Guarded::new(&self.broker, body_bytes_max)
+        Arc::new(Guarded { broker: self.broker.clone(), body_bytes_max, form_path: self.form_path })
     }
 }
 
@@ -343,6 +343,7 @@ mod tests {
             [("content-length", "2"), ("content-type", "application/json"), ("content-type", "text/plain")];
         assert_eq!(change_of(&Method::POST, &twice), 415);
     }
+
     /// SECURITY WEB-03.
     #[test]
     fn a_form_is_taken_from_programs_alone() {

@@ -113,7 +113,7 @@ impl Receiving {
         Ok(())
     }
 
-    /// Charges another account of bodies, such as that of a disk; waits for room.
+    /// Charges these bytes to an account that does not count memory, such as the one of files; waits for room.
     ///
     /// # Errors
     /// There was none for some time.
@@ -170,14 +170,14 @@ pub struct ReceivedBody<B> {
 struct Pace {
     waiting_since: Option<Instant>,
     waited: Duration,
-    timer: Pin<Box<Sleep>>,
+    /// Made when something is waited for: most requests have no body, or all of it comes at once.
+    timer: Option<Pin<Box<Sleep>>>,
 }
 
 impl<B: Body<Data = Bytes> + Unpin> ReceivedBody<B> {
     /// A body, and what its request holds.
     pub fn new(body: B, receiving: Receiving) -> ReceivedBody<B> {
-        let pace =
-            Pace { waiting_since: None, waited: Duration::ZERO, timer: Box::pin(sleep(BODY_IDLE_MAX)) };
+        let pace = Pace { waiting_since: None, waited: Duration::ZERO, timer: None };
         ReceivedBody { body, receiving, come: 0, ahead: 0, room: None, pace }
     }
 
@@ -200,7 +200,7 @@ impl<B: Body<Data = Bytes> + Unpin> ReceivedBody<B> {
         let bytes = left.map_or(BODY_STEP_BYTES, |left| usize::try_from(left).unwrap_or(usize::MAX));
         let Receiving(shared) = &self.receiving;
         self.room = Some(shared.bodies.charge(shared.source, bytes));
-        self.pace.timer.as_mut().reset(Instant::now() + BODY_ROOM_MAX);
+        self.pace.start(BODY_ROOM_MAX);
     }
 
     /// Waits for the room that was asked for.
@@ -215,7 +215,7 @@ impl<B: Body<Data = Bytes> + Unpin> ReceivedBody<B> {
             }
             Poll::Ready(Err(_)) => Poll::Ready(Err(BodyFault::NoRoom)),
             Poll::Pending => {
-                ready!(self.pace.timer.as_mut().poll(cx));
+                ready!(self.pace.poll_timer(cx));
                 Poll::Ready(Err(BodyFault::NoRoom))
             }
         }
@@ -231,47 +231,32 @@ impl<B: Body<Data = Bytes> + Unpin> ReceivedBody<B> {
             self.receiving.hold(shared.bodies.charge_now(shared.source, uncharged));
         }
     }
-
-    fn poll_data(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BodyError>>>
-    where
-        B::Error: Into<BodyError>,
-    {
-        if self.room.is_none() {
-            self.ask_for_room();
-        }
-        if let Err(fault) = ready!(self.poll_room(cx)) {
-            return Poll::Ready(Some(Err(self.receiving.fail(fault).into())));
-        }
-        match Pin::new(&mut self.body).poll_frame(cx) {
-            Poll::Ready(frame) => {
-                self.pace.go_on();
-                if let Some(Ok(frame)) = &frame {
-                    self.take(frame.data_ref().map_or(0, Bytes::len));
-                }
-                Poll::Ready(frame.map(|frame| frame.map_err(Into::into)))
-            }
-            Poll::Pending => {
-                let has_rate = self.receiving.keeping() != Keeping::Nowhere;
-                ready!(self.pace.poll_end(cx, has_rate.then_some(self.come)));
-                Poll::Ready(Some(Err(self.receiving.fail(BodyFault::TooSlow).into())))
-            }
-        }
-    }
 }
 
 impl Pace {
     /// Ready once nothing has come for too long, or what has come took too long.
     fn poll_end(&mut self, cx: &mut Context<'_>, come: Option<usize>) -> Poll<()> {
         if self.waiting_since.is_none() {
-            let now = Instant::now();
             let left = come.map(|come| {
                 let earned = Duration::from_secs(come as u64 / BODY_BYTES_PER_SECOND_MIN);
                 (BODY_IDLE_MAX + earned).saturating_sub(self.waited)
             });
-            self.waiting_since = Some(now);
-            self.timer.as_mut().reset(now + left.unwrap_or(BODY_IDLE_MAX).min(BODY_IDLE_MAX));
+            self.waiting_since = Some(Instant::now());
+            self.start(left.unwrap_or(BODY_IDLE_MAX).min(BODY_IDLE_MAX));
         }
-        self.timer.as_mut().poll(cx)
+        self.poll_timer(cx)
+    }
+
+    fn start(&mut self, time: Duration) {
+        match &mut self.timer {
+            Some(timer) => timer.as_mut().reset(Instant::now() + time),
+            None => self.timer = Some(Box::pin(sleep(time))),
+        }
+    }
+
+    /// Ready once the time is over that was last started.
+    fn poll_timer(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        self.timer.as_mut().map_or(Poll::Pending, |timer| timer.as_mut().poll(cx))
     }
 
     fn go_on(&mut self) {
@@ -293,7 +278,27 @@ where
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
-        self.poll_data(cx)
+        if self.room.is_none() {
+            self.ask_for_room();
+        }
+        if let Err(fault) = ready!(self.poll_room(cx)) {
+            return Poll::Ready(Some(Err(self.receiving.fail(fault).into())));
+        }
+        match Pin::new(&mut self.body).poll_frame(cx) {
+            Poll::Ready(frame) => {
+                self.pace.go_on();
+                if let Some(Ok(frame)) = &frame {
+                    self.take(frame.data_ref().map_or(0, Bytes::len));
+                }
+                Poll::Ready(frame.map(|frame| frame.map_err(Into::into)))
+            }
+            Poll::Pending => {
+                let has_rate = self.receiving.keeping() != Keeping::Nowhere;
+                let come = has_rate.then_some(self.come);
+                ready!(self.pace.poll_end(cx, come));
+                Poll::Ready(Some(Err(self.receiving.fail(BodyFault::TooSlow).into())))
+            }
+        }
     }
 
     fn is_end_stream(&self) -> bool {

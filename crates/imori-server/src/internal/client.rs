@@ -189,15 +189,22 @@ impl InternalClient {
         if Arc::strong_count(&place_of_one) > INTERNAL_SUBSCRIPTIONS_MAX + 1 {
             return Err(InternalError::TooMany);
         }
-        let place = StartCell { shared: Arc::clone(&own.shared), cell: own.cell };
-        let origin = Origin {
-            identity: own.pipe.identity()?,
-            vhost: own.vhost,
-            name: own.name.clone(),
-            owner: own.owner,
-            is_counted: false,
+        let client = loop {
+            let identity = own.pipe.identity()?;
+            let place = StartCell { shared: Arc::clone(&own.shared), cell: own.cell };
+            let origin = Origin {
+                identity: identity.clone(),
+                vhost: own.vhost,
+                name: own.name.clone(),
+                owner: own.owner,
+                is_counted: false,
+            };
+            let started = start_on(place, origin).await?;
+            // A change of the user that came before the connection was there has not reached it.
+            if own.pipe.identity()? == identity {
+                break InternalClient(started);
+            }
         };
-        let client = InternalClient(start_on(place, origin).await?);
         let verb = Verb::Subscribe(Box::new(Subscribe { exchange, key, group, selector }));
         let mut subscription = client.begin(verb, Some(waiting_max.max(1)), None).await?;
         subscription.place = Some(place_of_one);

@@ -4,7 +4,6 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
-use imori_core::authorize::Identity;
 use imori_core::delivery::Outcome;
 use imori_core::internal::{Command, Done, Incoming, Pipe, Receiver, Verb};
 
@@ -111,8 +110,6 @@ impl Pipe for CommandPipe {
         contents.is_purging = matches!(command.verb, Verb::Purge { .. });
         Some(command)
     }
-
-    fn renewed(&self, _: &Identity) {}
 
     fn keep(&self, mut incoming: Incoming) -> u64 {
         let mut contents = self.contents();
