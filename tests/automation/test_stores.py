@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from harness.admin import ready
 from harness.automation import Automation, Start, running_automation
 from harness.deadline import wait_for
 from harness.imori import BINARY, REPOSITORY
@@ -142,6 +143,8 @@ def test_events_during_a_crash_of_the_server_happen_once(
         sent = [senders.submit(send, automation, "counted", number) for number in range(100)]
         sent[30].result()
         server.crash()
+        wait_for(lambda: ready(automation.imori, "?part=automation") == 503)
+        assert ready(automation.imori) == 200
         server.start()
         assert {answer.result() for answer in sent} <= {202, 503}
     # A source sends again what was not accepted, and sometimes what was.
@@ -153,6 +156,7 @@ def test_events_during_a_crash_of_the_server_happen_once(
     wait_for(lambda: server.sql(ended, database) == "100")
     assert sorted(map(int, lines.read_text().split())) == list(range(100))
     assert automation.ended(running)["result"]["stdout"] == "slept"
+    wait_for(lambda: ready(automation.imori, "?part=automation") == 200)
     log = automation.imori.log.read_text()
     assert "the automation has reached its store" in log
     assert server.password not in log

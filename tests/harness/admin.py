@@ -80,6 +80,11 @@ def read(imori: Administered, path: str) -> Any:  # noqa: ANN401
     return answer.json()
 
 
+def ready(imori: Administered, part: str = "") -> int:
+    """Asks whether the broker, or a part of it, is ready, without a login; returns the status."""
+    return ask(imori, f"/readyz{part}", login=None).status
+
+
 def segment(name: str) -> str:
     """Returns a name as a path segment."""
     return quote(name, safe="")

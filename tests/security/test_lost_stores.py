@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.admin import ask, read
+from harness.admin import read, ready
 from harness.automation import Automation, running_automation
 from harness.deadline import wait_for
 from harness.imori import BINARY
@@ -91,11 +91,6 @@ def forget(folder: Path) -> None:
         shutil.copy(path, folder / "data/automation" / path.name)
 
 
-def ready(automation: Automation, part: str = "") -> int:
-    """The status of `/readyz`."""
-    return ask(automation.imori, f"/readyz{part}", login=None).status
-
-
 def command(automation: Automation, *words: str) -> subprocess.CompletedProcess[str]:
     """Runs a command of the operator on this machine."""
     data = automation.imori.log.parent / "data"
@@ -131,15 +126,17 @@ def test_a_store_that_is_gone_says_so_until_it_is_adopted(
         assert (answer.status, answer.headers["retry-after"]) == (503, "1")
         assert "imori automate store adopt" in answer.body["faultstring"]
         # Messaging and its probes know nothing of it.
-        assert (ready(automation), ready(automation, "?part=publish")) == (200, 200)
-        assert ready(automation, "?part=automation") == 503
-        assert ready(automation, "?part=wat") == 400
+        assert (ready(automation.imori), ready(automation.imori, "?part=publish")) == (200, 200)
+        assert ready(automation.imori, "?part=automation") == 503
+        assert ready(automation.imori, "?part=wat") == 400
         assert says in read(automation.imori, "/api/nodes")[0]["automation"]
         status = command(automation, "status")
         assert says in status.stdout, status
         adopted = command(automation, "automate", "store", "adopt")
         assert adopted.returncode == 0, adopted
-        wait_for(lambda: ready(automation, "?part=automation") == 200, "the automation's start")
+        wait_for(
+            lambda: ready(automation.imori, "?part=automation") == 200, "the automation's start"
+        )
         answer = automation.ask("GET", "/v1/keys/mood")
         assert answer.status == (404 if kept is None else 200)
         assert kept is None or answer.body["value"] == kept

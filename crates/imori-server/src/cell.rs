@@ -275,8 +275,15 @@ impl Cell {
 }
 
 impl Access for Cell {
-    fn identity_of(&self, user: &[u8]) -> Option<Identity> {
-        self.shared.access.identity_of(str::from_utf8(user).ok()?)
+    fn maker_of(&self, identity: &Identity) -> Option<Name> {
+        // The bearer of an access token is no stored user, even if one has the name.
+        let is_stored = identity.rights.valid_until().is_none();
+        let maker = self.shared.access.maker_of(str::from_utf8(identity.user.as_bytes()).ok()?)?;
+        is_stored.then(|| Name::from(maker.as_str()))
+    }
+
+    fn identity_of(&self, maker: &[u8]) -> Option<Identity> {
+        self.shared.access.identity_of_maker(str::from_utf8(maker).ok()?)
     }
 
     fn verify(&self, login: Login) -> Verification {

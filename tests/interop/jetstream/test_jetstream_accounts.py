@@ -175,8 +175,8 @@ def test_a_visitor_does_what_it_has_a_right_to(imori: Imori) -> None:
 TOPICS = "/api/topic-permissions/%2F"
 
 
-async def is_made(broker: NatsBroker, user: str, verb: str, dest: str) -> bool:
-    """Returns whether the user's stream `ponds`, republished there, is made or changed."""
+async def is_granted(broker: NatsBroker, user: str, request: str, body: object) -> bool:
+    """Returns whether the user has the rights that a request to the API needs."""
     told: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
 
     async def note(error: Exception) -> None:
@@ -185,9 +185,7 @@ async def is_made(broker: NatsBroker, user: str, verb: str, dest: str) -> bool:
             told.set_result(False)
 
     async with session(broker, "ponds", user=user, password="secret", error_cb=note) as run:
-        republish = {"src": ">" if dest.endswith(">") else "ponds.a", "dest": dest}
-        config = {"name": "ponds", "subjects": ["ponds.>"], "republish": republish}
-        asked = asyncio.ensure_future(run.request(f"STREAM.{verb}.ponds", config))
+        asked = asyncio.ensure_future(run.request(request, body))
         ends: set[asyncio.Future[Any]] = {asked, told}
         async with asyncio.timeout(DEADLINE_S):
             await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
@@ -198,6 +196,49 @@ async def is_made(broker: NatsBroker, user: str, verb: str, dest: str) -> bool:
         answer = asked.result()
         assert "error" not in answer, answer
         return True
+
+
+async def is_made(broker: NatsBroker, user: str, verb: str, dest: str) -> bool:
+    """Returns whether the user's stream `ponds`, republished there, is made or changed."""
+    republish = {"src": ">" if dest.endswith(">") else "ponds.a", "dest": dest}
+    config = {"name": "ponds", "subjects": ["ponds.>"], "republish": republish}
+    return await is_granted(broker, user, f"STREAM.{verb}.ponds", config)
+
+
+def test_a_consumer_delivers_where_its_maker_may_publish_or_subscribe(imori: Imori) -> None:
+    # SECURITY ROOM-07.
+    limited = {
+        "exchange": "amq.topic",
+        "read": "^_INBOX[.]",
+        "write": "^(ponds|copy|[$]JS)[.]",
+    }
+    put(imori, f"{TOPICS}/visitor", limited)
+
+    async def main() -> None:
+        broker = broker_of(imori)
+        async with session(broker, "ponds", user="owner", password="secret") as owner:
+            await owner.add(subjects=["ponds.>"])
+
+        async def delivers(subject: str) -> bool:
+            config = {"durable_name": "reader", "ack_policy": "none", "deliver_subject": subject}
+            body = {"stream_name": "ponds", "config": config}
+            return await is_granted(broker, "visitor", "CONSUMER.DURABLE.CREATE.ponds.reader", body)
+
+        for subject, expected in (
+            ("secret.all", False),
+            ("copy.all", True),
+            # The same subject, then another one.
+            ("copy.all", True),
+            ("secret.all", False),
+            ("_INBOX.reader", True),
+        ):
+            assert await delivers(subject) is expected, subject
+        # What does not change is not asked for again.
+        put(imori, f"{TOPICS}/visitor", limited | {"read": "^_INBOX[.].{20}"})
+        pause = {"pause_until": "2100-01-01T00:00:00Z"}
+        assert await is_granted(broker, "visitor", "CONSUMER.PAUSE.ponds.reader", pause)
+
+    asyncio.run(main())
 
 
 def test_a_stream_republishes_where_its_maker_may_publish(imori: Imori) -> None:
@@ -248,13 +289,20 @@ def test_a_stream_republishes_as_long_as_its_maker_may(imori: Imori) -> None:
             assert not await copied("2")
             assert ask(imori, f"{TOPICS}/owner", method="DELETE").status == 204
             assert await copied("3")
-            answer = ask(imori, "/api/users/owner", method="DELETE")
+            assert ask(imori, "/api/users/owner/tokens", method="DELETE").status == 204
+            assert await copied("4")
+            answer = ask(imori, "/api/users/bulk-delete", method="POST", body={"users": ["owner"]})
             stopped = [{"vhost": "/", "stream": "ponds"}]
             assert (answer.status, answer.json()) == (200, {"republishing": stopped})
-            assert not await copied("4")
+            assert not await copied("5")
+            # Another user of this name is not the maker.
+            put(imori, "/api/users/owner", {"password": "secret", "tags": ""})
+            put(imori, "/api/permissions/%2F/owner", ALL)
+            assert not await copied("6")
+            assert ask(imori, "/api/users/owner", method="DELETE").status == 204
             # A user with the right takes the stream over.
             assert await is_made(broker, "visitor", "UPDATE", "copy.>")
-            assert await copied("5")
+            assert await copied("7")
 
     asyncio.run(main())
 

@@ -16,7 +16,7 @@ use crate::operations::stops::stopping;
 use crate::operations::users;
 use crate::operations::users::check_nkeys;
 use crate::requests::answer::Answer;
-use crate::requests::body::{Body, remove};
+use crate::requests::body::Body;
 use crate::requests::list::{ListQuery, list};
 use crate::requests::operator::Operator;
 
@@ -119,22 +119,21 @@ pub(super) async fn delete_user(
 ) -> Result<Answer, OperationError> {
     let gone = name.clone();
     let deletion = change(operator.broker(), move |draft| draft.delete_user(&gone));
-    let stopped = stopping(operator.broker(), &operator.identity, &name, deletion).await?;
+    let stopped = stopping(operator.broker(), &operator.identity, &[name], deletion).await?;
     Ok(stopped.map_or(Answer::done(), |stopped| Answer::of(json!(stopped))))
 }
 
-/// Deletes several users, all or none. Skips users that do not exist.
+/// Deletes several users, all or none, and ends their connections; tells what that has stopped. Skips users that do not
+/// exist.
 pub(super) async fn delete_users(operator: Operator, body: Body) -> Result<Answer, OperationError> {
-    let edit = move |draft: &mut Draft| {
-        let names: Vec<String> = body.required("users")?;
-        for name in &names {
-            if draft.objects.users.contains_key(name) {
-                draft.delete_user(name)?;
-            }
-        }
-        Ok(())
-    };
-    remove(operator.broker(), edit).await
+    let names: Vec<String> = body.required("users")?;
+    let gone = names.clone();
+    let deletion = change(operator.broker(), move |draft| {
+        let is_there = |draft: &Draft, name: &str| draft.objects.users.contains_key(name);
+        gone.iter().try_for_each(|name| if is_there(draft, name) { draft.delete_user(name) } else { Ok(()) })
+    });
+    let stopped = stopping(operator.broker(), &operator.identity, &names, deletion).await?;
+    Ok(stopped.map_or(Answer::done(), |stopped| Answer::of(json!(stopped))))
 }
 
 /// Creates a token for a user. Only this answer shows it.

@@ -11,6 +11,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use tracing::warn;
 
+use super::stops::republishing;
 use crate::objects::operation_error::OperationError;
 
 /// What uses the login `guest`, and ends with it.
@@ -19,15 +20,27 @@ pub(crate) struct GuestUse {
     connections: u64,
     /// Routes of the gateway that act as `guest`.
     routes: usize,
+    /// Streams that republish as `guest`.
+    streams: usize,
 }
 
 impl fmt::Display for GuestUse {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let plural = |count: u64| if count == 1 { "" } else { "s" };
-        let (connections, routes) = (self.connections, self.routes);
-        let (of_connections, of_routes) = (plural(connections), plural(routes as u64));
-        write!(f, "the login `guest` with {connections} connection{of_connections}")?;
-        write!(f, " and {routes} route{of_routes} of the gateway; `users.guest = \"always\"` keeps it")
+        let counted = |count: u64, what: &str| format!("{count} {what}{}", if count == 1 { "" } else { "s" });
+        let connections = counted(self.connections, "connection");
+        let routes = counted(self.routes as u64, "route");
+        match self.streams as u64 {
+            0 => write!(f, "the login `guest` with {connections} and {routes} of the gateway")?,
+            streams => {
+                let streams = counted(streams, "stream");
+                write!(
+                    f,
+                    "the login `guest` with {connections}, {routes} of the gateway and {streams} that "
+                )?;
+                write!(f, "it has republish")?;
+            }
+        }
+        f.write_str("; `users.guest = \"always\"` keeps it")
     }
 }
 
@@ -42,19 +55,23 @@ pub(crate) struct Ends {
 
 impl Ends {
     /// Tells what would end if this user were made now.
-    pub(crate) fn with(broker: &Broker, user: &str) -> Ends {
-        let ends = broker.access().ends_guest(user);
-        Ends { guest: ends.then(|| GuestUse::of(broker).to_string()) }
+    pub(crate) async fn with(broker: &Broker, user: &str) -> Ends {
+        match broker.access().ends_guest(user) {
+            true => Ends { guest: Some(GuestUse::of(broker).await.to_string()) },
+            false => Ends { guest: None },
+        }
     }
 }
 
 impl GuestUse {
-    fn of(broker: &Broker) -> GuestUse {
+    async fn of(broker: &Broker) -> GuestUse {
         let used = broker.usage_of_user(&Name::new(BUILT_IN_USER));
         let routes = broker.gateway_figures().routes;
         let is_guests =
             |user: &Option<String>| user.as_ref().is_some_and(|user| user.as_bytes() == BUILT_IN_USER);
+        let streams = republishing(broker, &[String::from_utf8_lossy(BUILT_IN_USER).into_owned()]).await;
         GuestUse {
+            streams: streams.len(),
             connections: used.get(CONNECTIONS).copied().unwrap_or_default(),
             routes: routes.iter().filter(|route| is_guests(&route.user)).count(),
         }
@@ -75,7 +92,10 @@ pub(crate) async fn ending_guest<R>(
     by: &Identity,
     change: impl Future<Output = Result<R, OperationError>>,
 ) -> Result<(R, Option<GuestUse>), OperationError> {
-    let before = broker.access().admits_guest().then(|| GuestUse::of(broker));
+    let before = match broker.access().admits_guest() {
+        true => Some(GuestUse::of(broker).await),
+        false => None,
+    };
     let changed = change.await?;
     let ended = before.filter(|_| !broker.access().admits_guest());
     if let Some(ended) = &ended {

@@ -1,4 +1,4 @@
-//! What stops with a user: the streams that republish in its name.
+//! What stops with users: the streams that republish in their names.
 
 use imori_core::authorize::Identity;
 use imori_server::broker::Broker;
@@ -8,7 +8,7 @@ use tracing::warn;
 use super::streams::stream_ids;
 use crate::objects::operation_error::OperationError;
 
-/// What the deletion of a user has stopped.
+/// What the deletion of users has stopped.
 #[derive(Debug, Serialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub(crate) struct Stopped {
@@ -19,34 +19,43 @@ pub(crate) struct Stopped {
 /// A stream that no longer republishes.
 #[derive(Debug, Serialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-struct StoppedStream {
+pub(crate) struct StoppedStream {
     vhost: String,
     stream: String,
 }
 
-/// Runs the deletion of a user; returns and logs what that has stopped, if anything.
+/// Runs the deletion of users; returns and logs what that has stopped, if anything.
 ///
 /// # Errors
 /// Those of the deletion.
 pub(crate) async fn stopping(
     broker: &Broker,
     by: &Identity,
-    user: &str,
+    users: &[String],
     deletion: impl Future<Output = Result<(), OperationError>>,
 ) -> Result<Option<Stopped>, OperationError> {
-    let mut republishing = Vec::new();
+    let republishing = republishing(broker, users).await;
+    deletion.await?;
+    for StoppedStream { vhost, stream } in &republishing {
+        warn!(%vhost, %stream, by = %by.user, "a deleted user's stream no longer republishes");
+    }
+    Ok(Some(Stopped { republishing }).filter(|stopped| !stopped.republishing.is_empty()))
+}
+
+/// The streams that republish in the name of one of these users.
+pub(crate) async fn republishing(broker: &Broker, users: &[String]) -> Vec<StoppedStream> {
+    let makers: Vec<String> = users.iter().filter_map(|user| broker.access().maker_of(user)).collect();
+    let mut found = Vec::new();
     for (vhost, id) in broker.vhosts(&Identity::broker()) {
         for (stream, queue) in stream_ids(broker, &[id]).await {
-            let is_makers =
-                broker.with_queue(queue, |queue| queue.declared().maker() == Some(user.as_bytes()));
-            if is_makers == Some(true) {
-                republishing.push(StoppedStream { vhost: vhost.to_string(), stream: stream.to_string() });
+            let is_theirs = broker.with_queue(queue, |queue| {
+                let maker = queue.declared().maker();
+                maker.is_some_and(|maker| makers.iter().any(|one| one.as_bytes() == maker))
+            });
+            if is_theirs == Some(true) {
+                found.push(StoppedStream { vhost: vhost.to_string(), stream: stream.to_string() });
             }
         }
     }
-    deletion.await?;
-    for StoppedStream { vhost, stream } in &republishing {
-        warn!(%user, %vhost, %stream, by = %by.user, "a deleted user's stream no longer republishes");
-    }
-    Ok(Some(Stopped { republishing }).filter(|stopped| !stopped.republishing.is_empty()))
+    found
 }

@@ -184,7 +184,7 @@ pub(super) async fn put(
     responses((status = 200, body = Ends)),
 ))]
 pub(super) async fn ends(operator: Operator, Names(user): Names<String>) -> Answered<Ends> {
-    Ok(Answer::of(Ends::with(operator.broker(), &user)))
+    Ok(Answer::of(Ends::with(operator.broker(), &user).await))
 }
 
 /// Deletes a user and ends the user's connections.
@@ -199,7 +199,7 @@ pub(super) async fn ends(operator: Operator, Names(user): Names<String>) -> Answ
 pub(super) async fn delete(operator: Operator, Names(user): Names<String>) -> Answered<Stopped> {
     let gone = user.clone();
     let deletion = change(operator.broker(), move |draft| draft.delete_user(&gone));
-    let stopped = stopping(operator.broker(), &operator.identity, &user, deletion).await?;
+    let stopped = stopping(operator.broker(), &operator.identity, &[user], deletion).await?;
     Ok(stopped.map_or(Answer::done(), Answer::of))
 }
 

@@ -1,7 +1,7 @@
 //! The verbs of streams: reading and changing them, their consumers, and what readers say of deliveries.
 
 use super::deliver::change_and_deliver;
-use crate::authorize::{Action, Actor, Object};
+use crate::authorize::{Action, Actor, Object, Refusal, authorize};
 use crate::confirm::{Confirm, Level, Progress};
 use crate::definitions::{DeleteOptions, bind_queue, declare_queue, delete_queue_if, find_queue};
 use crate::error::BrokerError;
@@ -234,7 +234,8 @@ pub fn confirm_stream_of_all<W: World>(world: &W, queue: &Queue) -> Confirm {
 /// Makes a consumer of a stream, or gives it these settings. Returns the confirm after which it survives a crash.
 ///
 /// # Errors
-/// As [`with_stream`].
+/// As [`with_stream`]; and [`BrokerError::Refused`] if it is to push to another subject than before, and the actor may
+/// neither subscribe nor publish there.
 pub fn put_stream_consumer<W: World>(
     world: &W,
     actor: &Actor<'_>,
@@ -243,8 +244,17 @@ pub fn put_stream_consumer<W: World>(
     settings: ConsumerSettings,
 ) -> Result<Confirm, BrokerError> {
     let now = world.now();
-    with_stream(world, actor, Action::Consume, stream, |queue, _| {
-        match queue.stream().and_then(|stream| stream.consumer(name.as_bytes())) {
+    let target = settings.push.as_ref().map(|push| push.subject.clone());
+    let refusal = target.as_ref().and_then(|target| authorize_push(actor, target).err());
+    let put = with_stream(world, actor, Action::Consume, stream, |queue, _| {
+        let known = queue.stream().and_then(|stream| stream.consumer(name.as_bytes()));
+        let known_target = known.and_then(|known| known.settings().push.as_ref()).map(|push| &push.subject);
+        if let Some(refusal) = refusal
+            && known_target != target.as_ref()
+        {
+            return Err(refusal);
+        }
+        match known {
             Some(_) => queue.change_stream_consumer(name.as_bytes(), settings),
             None => {
                 queue.add_stream_consumer(name, settings, now);
@@ -252,8 +262,22 @@ pub fn put_stream_consumer<W: World>(
             }
         }
         queue.record_consumer(name.as_bytes(), |record| world.append(vec![record]).first);
-        confirm_stream(world, queue)
+        Ok(confirm_stream(world, queue))
+    })?;
+    put.map_err(|refusal| {
+        world.refused(actor, &refusal);
+        refusal.into()
     })
+}
+
+/// Checks that an actor may have messages delivered to this subject: to read them itself, or for others.
+fn authorize_push(actor: &Actor<'_>, subject: &Name) -> Result<(), Refusal> {
+    let (exchange, subject) = (TOPIC_EXCHANGE, subject.as_bytes());
+    let key = &BindingKey::new(Syntax::Nats, subject);
+    let pattern = Object::Pattern { exchange, key, group: None, is_topic: true };
+    let may = |action, object| authorize(actor.identity, action, actor.vhost, object);
+    may(Action::Subscribe, pattern)
+        .or_else(|_| may(Action::Publish, Object::Subject { exchange, subject, is_topic: true }))
 }
 
 /// Deletes a consumer of a stream; `None` if there is none of this name. Returns the confirm after which the deletion

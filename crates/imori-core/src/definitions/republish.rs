@@ -76,6 +76,5 @@ fn authorize_map<W: World>(
 
 /// Notes a stored user as the maker. The rights of the others, such as the operator, cannot be asked for later.
 fn note_maker<W: World>(world: &W, actor: &Actor<'_>, settings: &mut QueueSettings) {
-    let user = &actor.identity.user;
-    settings.set_maker(world.identity_of(user.as_bytes()).map(|_| user));
+    settings.set_maker(world.maker_of(actor.identity).as_ref());
 }

@@ -75,7 +75,8 @@ impl QueueSettings {
         self.other_text(NO_LOCAL_ARGUMENT)
     }
 
-    /// The user in whose name a stream republishes; `None` if the broker itself does.
+    /// The user in whose name a stream republishes, as [`Access::maker_of`](crate::world::Access::maker_of) tells; `None` if
+    /// the broker itself does.
     pub fn maker(&self) -> Option<&[u8]> {
         self.other_text(MAKER_ARGUMENT)
     }

@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use super::pace::Pace;
 use super::pull::{Pin, Requests};
-use super::settings::{AckPolicy, ConsumerSettings, RequestPolicy};
+use super::settings::{AckPolicy, ConsumerSettings};
 use crate::confirm::Lsn;
 use crate::name::Name;
 use crate::time::Time;
@@ -123,7 +123,7 @@ impl StreamConsumer {
     ) -> StreamConsumer {
         let before = first_ones.front().copied().unwrap_or(next).saturating_sub(1);
         let place = Position { consumer: 0, stream: before };
-        let requests = Requests::new(settings.requests_max, settings.request_policy == RequestPolicy::Ranked);
+        let requests = Requests::new(settings.requests_max, settings.request_policy);
         StreamConsumer {
             name,
             created: now,

@@ -34,7 +34,6 @@ pub use form::{
 pub use get::{Get, GetForm, MessageQuery};
 pub use late_answer::LateAnswer;
 pub(crate) use pace::Pace;
-pub(crate) use pin::Claim;
 pub use pull::{Pin, PullEnd, PullRequest, RequestTerms};
 pub use settings::{
     AckPolicy, ConsumerSettings, Push, RequestPolicy, ResetRefusal, Retention, Start, StreamSettings,

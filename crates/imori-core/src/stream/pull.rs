@@ -1,8 +1,11 @@
 //! Requests for messages of a consumer that does not push.
 
-use std::collections::VecDeque;
+use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
+use super::pin::Claim;
+use super::settings::RequestPolicy;
 use crate::limits::PULL_REQUESTS_MAX;
 use crate::name::Name;
 use crate::time::Time;
@@ -29,7 +32,7 @@ pub struct PullRequest {
 }
 
 /// The conditions under which a request gets messages.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct RequestTerms {
     /// The fewest messages that nobody has got yet; 0 for no such threshold.
     pub unread_min: u64,
@@ -77,84 +80,146 @@ pub enum PullEnd {
     PinMismatch,
 }
 
-/// The requests that wait, in the order in which they came. What happens at a time or after a delivery costs nothing while
-/// it does not happen, however many wait (SECURITY ROOM-11).
+/// The requests that wait, in groups that have a claim to the next message together. What happens at a time or after a
+/// delivery costs nothing while it does not happen, and a delivery looks at one request of each group, however many wait
+/// (SECURITY ROOM-11).
 #[derive(Debug)]
 pub(crate) struct Requests {
-    all: VecDeque<PullRequest>,
+    groups: BTreeMap<RequestTerms, VecDeque<Waiting>>,
+    /// The group whose turn it is; the first one as long as no other is chosen.
+    turn: Option<RequestTerms>,
+    policy: RequestPolicy,
+    len: usize,
     max: usize,
-    /// The lowest rank is in front.
-    are_ranked: bool,
+    /// Number of times that a request was put at the end.
+    queued: u64,
     /// No request ends or needs a heartbeat before this.
     due: Option<Time>,
     /// One may be among them that ends because no message is there.
     has_ending: bool,
 }
 
+/// A request, and its place among those of all groups.
+#[derive(Debug)]
+struct Waiting {
+    number: u64,
+    request: PullRequest,
+}
+
 impl Requests {
-    pub(crate) fn new(max: usize, are_ranked: bool) -> Requests {
-        let max = max.min(PULL_REQUESTS_MAX);
-        Requests { all: VecDeque::new(), max, are_ranked, due: None, has_ending: false }
+    pub(crate) fn new(max: usize, policy: RequestPolicy) -> Requests {
+        Requests {
+            groups: BTreeMap::new(),
+            turn: None,
+            policy,
+            len: 0,
+            max: max.min(PULL_REQUESTS_MAX),
+            queued: 0,
+            due: None,
+            has_ending: false,
+        }
+    }
+
+    /// Serves them by another policy.
+    pub(crate) fn set_policy(&mut self, policy: RequestPolicy) {
+        if self.policy != policy {
+            self.policy = policy;
+            self.take_all().into_iter().for_each(|request| self.add(request));
+        }
     }
 
     pub(crate) fn len(&self) -> usize {
-        self.all.len()
+        self.len
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.all.is_empty()
+        self.len == 0
     }
 
     /// Whether no further request may wait.
     pub(crate) fn is_full(&self) -> bool {
-        self.all.len() >= self.max
+        self.len >= self.max
     }
 
     /// Adds a request behind those that have their turn before it.
     pub(crate) fn add(&mut self, request: PullRequest) {
-        let rank = request.terms.rank;
-        let at = match self.are_ranked {
-            true => self.all.partition_point(|other| other.terms.rank <= rank),
-            false => self.all.len(),
-        };
         self.due = [self.due, request.next_due()].into_iter().flatten().min();
         self.has_ending |= request.is_ending();
-        self.all.insert(at, request);
+        self.queued += 1;
+        self.len += 1;
+        let group = self.groups.entry(self.policy.group_of(&request.terms)).or_default();
+        group.push_back(Waiting { number: self.queued, request });
+    }
+
+    /// Gives the turn to the first request of the lowest rank with a claim; returns whether there is one, and the requests
+    /// that will never have a claim, which it takes out.
+    pub(crate) fn choose(&mut self, claim: impl Fn(&RequestTerms) -> Claim) -> (bool, Vec<PullRequest>) {
+        let mut never = Vec::new();
+        let mut first = None;
+        self.groups.retain(|terms, group| match claim(terms) {
+            Claim::Now => {
+                let place = group.front().map(|waiting| (terms.rank, waiting.number));
+                if first.as_ref().is_none_or(|(before, _)| place < *before) {
+                    first = Some((place, terms.clone()));
+                }
+                true
+            }
+            Claim::Later => true,
+            Claim::Never => {
+                never.extend(group.drain(..).map(|waiting| waiting.request));
+                false
+            }
+        });
+        self.len -= never.len();
+        self.turn = first.map(|(_, terms)| terms);
+        (self.turn.is_some(), never)
+    }
+
+    fn turn(&self) -> Option<&VecDeque<Waiting>> {
+        match &self.turn {
+            Some(terms) => self.groups.get(terms),
+            None => self.groups.first_key_value().map(|(_, group)| group),
+        }
     }
 
     /// The request whose turn it is.
     pub(crate) fn front(&self) -> Option<&PullRequest> {
-        self.all.front()
-    }
-
-    /// Lets the next request have its turn.
-    pub(crate) fn cycle(&mut self) {
-        if let Some(request) = self.all.pop_front() {
-            self.add(request);
-        }
+        Some(&self.turn()?.front()?.request)
     }
 
     /// Gives the request whose turn it is this pin.
     pub(crate) fn pin_front(&mut self, pin: &Name) {
-        if let Some(request) = self.all.front_mut() {
-            request.terms.pin = Some(pin.clone());
-        }
+        let Some(mut request) = self.take_front() else { return };
+        request.terms.pin = Some(pin.clone());
+        self.turn = Some(self.policy.group_of(&request.terms));
+        self.add(request);
     }
 
     /// Takes the request whose turn it is out.
     pub(crate) fn take_front(&mut self) -> Option<PullRequest> {
-        self.all.pop_front()
+        let mut group = match &self.turn {
+            Some(terms) => match self.groups.entry(terms.clone()) {
+                Entry::Occupied(group) => group,
+                Entry::Vacant(_) => return None,
+            },
+            None => self.groups.first_entry()?,
+        };
+        let waiting = group.get_mut().pop_front()?;
+        if group.get().is_empty() {
+            group.remove();
+        }
+        self.len -= 1;
+        Some(waiting.request)
     }
 
-    /// Takes all out.
-    pub(crate) fn take_all(&mut self) -> VecDeque<PullRequest> {
-        (self.due, self.has_ending) = (None, false);
-        std::mem::take(&mut self.all)
+    /// Takes all out, in the order in which they came or were served.
+    pub(crate) fn take_all(&mut self) -> Vec<PullRequest> {
+        self.take_if(|_| true)
     }
 
     /// Notes that the request at the front got a message of `bytes` bytes. The next one then has its turn.
     pub(crate) fn served(&mut self, bytes: u64, now: Time) {
-        let Some(mut request) = self.all.pop_front() else { return };
+        let Some(mut request) = self.take_front() else { return };
         request.left -= 1;
         request.got += 1;
         request.bytes_left = request.bytes_left.map(|left| left.saturating_sub(bytes));
@@ -180,26 +245,51 @@ impl Requests {
             return (Vec::new(), Vec::new());
         }
         let over = self.take_if(|request| request.expires.is_some_and(|expires| expires <= now));
-        let beat = |request: &mut PullRequest| {
-            let (every, next) = request.heartbeat.as_mut().filter(|(_, next)| *next <= now)?;
-            *next = now.after(*every);
-            Some(request.reply.clone())
-        };
-        let beats = self.all.iter_mut().filter_map(beat).collect();
-        self.due = self.all.iter().filter_map(PullRequest::next_due).min();
-        (over, beats)
+        let mut beats = Vec::new();
+        for Waiting { number, request } in self.groups.values_mut().flatten() {
+            if let Some((every, next)) = request.heartbeat.as_mut().filter(|(_, next)| *next <= now) {
+                *next = now.after(*every);
+                beats.push((*number, request.reply.clone()));
+            }
+        }
+        beats.sort_unstable_by_key(|(number, _)| *number);
+        let waiting = self.groups.values().flatten();
+        self.due = waiting.filter_map(|waiting| waiting.request.next_due()).min();
+        (over, beats.into_iter().map(|(_, reply)| reply).collect())
     }
 
-    fn take_if(&mut self, mut is_over: impl FnMut(&PullRequest) -> bool) -> Vec<PullRequest> {
-        let (ended, left): (VecDeque<_>, VecDeque<_>) =
-            std::mem::take(&mut self.all).into_iter().partition(|request| is_over(request));
-        self.all = left;
-        ended.into()
+    fn take_if(&mut self, is_over: impl Fn(&PullRequest) -> bool) -> Vec<PullRequest> {
+        let mut taken = Vec::new();
+        self.groups.retain(|_, group| {
+            let (over, left) =
+                std::mem::take(group).into_iter().partition(|waiting| is_over(&waiting.request));
+            *group = left;
+            taken.push(over);
+            !group.is_empty()
+        });
+        let mut taken: Vec<Waiting> = taken.into_iter().flat_map(VecDeque::<Waiting>::into_iter).collect();
+        taken.sort_unstable_by_key(|waiting| waiting.number);
+        self.len -= taken.len();
+        taken.into_iter().map(|waiting| waiting.request).collect()
     }
 
     /// When a request ends or needs a heartbeat, or earlier.
     pub(crate) fn next_due(&self) -> Option<Time> {
-        self.due.filter(|_| !self.all.is_empty())
+        self.due.filter(|_| self.len > 0)
+    }
+}
+
+impl RequestPolicy {
+    /// The terms that decide about a request's claim. Those of all requests that have the same are one group.
+    fn group_of(self, terms: &RequestTerms) -> RequestTerms {
+        let RequestTerms { unread_min, pending_min, .. } = *terms;
+        let all = RequestTerms::default();
+        match self {
+            RequestPolicy::InTurn => all,
+            RequestPolicy::Ranked => RequestTerms { rank: terms.rank, ..all },
+            RequestPolicy::Overflow => RequestTerms { unread_min, pending_min, ..all },
+            RequestPolicy::Pinned(_) => RequestTerms { pin: terms.pin.clone(), ..all },
+        }
     }
 }
 
@@ -236,7 +326,7 @@ mod tests {
     // SECURITY ROOM-11
     #[test]
     fn what_is_due_is_found_at_its_time_and_not_looked_for_before() {
-        let mut requests = Requests::new(10, false);
+        let mut requests = Requests::new(10, RequestPolicy::InTurn);
         assert_eq!(requests.next_due(), None);
         requests.add(request(1, Some(5_000), None));
         requests.add(request(2, None, Some(2_000)));
@@ -265,7 +355,7 @@ mod tests {
 
     #[test]
     fn a_request_that_does_not_wait_ends_once_it_has_got_something() {
-        let mut requests = Requests::new(10, false);
+        let mut requests = Requests::new(10, RequestPolicy::InTurn);
         requests.add(PullRequest { is_impatient: true, ..request(1, Some(9), None) });
         requests.add(PullRequest { is_impatient: true, ..request(2, None, None) });
         let taken = |requests: &mut Requests| {
@@ -280,7 +370,7 @@ mod tests {
 
     #[test]
     fn a_consumer_of_any_limit_has_one_of_the_brokers() {
-        let mut requests = Requests::new(usize::MAX, false);
+        let mut requests = Requests::new(usize::MAX, RequestPolicy::InTurn);
         for reply in 0..PULL_REQUESTS_MAX {
             assert!(!requests.is_full());
             requests.add(request(reply, None, None));

@@ -43,6 +43,7 @@ impl Queue {
         if consumer.settings.filter != settings.filter {
             consumer.unread = stream.index.count_from(&settings.filter, consumer.next);
         }
+        consumer.requests.set_policy(settings.request_policy);
         consumer.settings = settings;
         consumer.is_changed = true;
     }

@@ -1,7 +1,7 @@
 //! The requests that wait for messages of a consumer: whose turn it is, and which of them end.
 
 use super::outlet::Outlet;
-use crate::stream::{Claim, PullEnd, PullRequest, RequestPolicy, StreamConsumer, StreamMessage};
+use crate::stream::{PullEnd, PullRequest, RequestPolicy, StreamConsumer, StreamMessage};
 use crate::time::Time;
 
 /// Drops the requests at the front whose readers are gone, where requests are served in turn.
@@ -35,28 +35,26 @@ pub(super) fn end_impatient(consumer: &mut StreamConsumer, outlet: &mut impl Out
     }
 }
 
-/// Moves the request that may have the next message to the front; `false` if none may.
+/// Gives the turn to the request that may have the next message; `false` if none may.
 pub(super) fn choose(consumer: &mut StreamConsumer, outlet: &mut impl Outlet) -> bool {
     if consumer.settings.request_policy == RequestPolicy::InTurn {
         return true;
     }
-    for _ in 0..consumer.requests.len() {
-        let Some(request) = consumer.requests.front() else { return false };
-        if !outlet.has_readers(&request.reply, None) {
-            consumer.requests.take_front();
-            continue;
+    loop {
+        let (is_there, never) = consumer.choose();
+        for request in never {
+            end(&request, PullEnd::PinLost, outlet);
         }
-        match consumer.claim(&request.terms) {
-            Claim::Now => return true,
-            Claim::Later => consumer.requests.cycle(),
-            Claim::Never => {
-                if let Some(request) = consumer.requests.take_front() {
-                    end(&request, PullEnd::PinLost, outlet);
-                }
+        if !is_there {
+            return false;
+        }
+        match consumer.requests.front() {
+            Some(request) if !outlet.has_readers(&request.reply, None) => {
+                drop(consumer.requests.take_front());
             }
+            _ => return true,
         }
     }
-    false
 }
 
 /// Tells a reader that its request ended.

@@ -5,6 +5,7 @@ use std::fmt;
 use crate::authorize::{Action, Actor, Identity, Object, Refusal, authorize};
 use crate::id::VhostId;
 use crate::login::{Login, SCRAM_BYTES, ScramParameters, Verdict, Verification};
+use crate::name::Name;
 use crate::quota::QuotaReached;
 
 /// Users, rights and limits, as a [`World`](super::World) knows them. By default no login succeeds, and
@@ -44,9 +45,14 @@ pub trait Access {
             .inspect_err(|refusal| self.refused(actor, refusal))
     }
 
-    /// The present identity of a stored user, without a login. `None` for other users: deleted ones, the operator, and
-    /// bearers of access tokens.
-    fn identity_of(&self, _user: &[u8]) -> Option<Identity> {
+    /// A text by which [`Access::identity_of`] finds a user later, also after a restart, and no other user of the same
+    /// name. `None` for users that are not stored: the operator, and bearers of access tokens.
+    fn maker_of(&self, _identity: &Identity) -> Option<Name> {
+        None
+    }
+
+    /// The present identity of a maker, without a login; `None` if the user is gone.
+    fn identity_of(&self, _maker: &[u8]) -> Option<Identity> {
         None
     }
 

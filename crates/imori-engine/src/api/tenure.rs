@@ -61,5 +61,5 @@ impl Tenure {
 
 fn user(engine: &Engine, name: &str) -> Option<(String, Option<String>)> {
     let stored = engine.broker.access().user(name)?;
-    Some((stored.id.clone(), stored.password.as_ref().map(|hash| hash.mark())))
+    Some((stored.login_id(), stored.password.as_ref().map(|hash| hash.mark())))
 }

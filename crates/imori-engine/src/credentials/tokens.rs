@@ -113,7 +113,7 @@ pub(crate) fn holder(engine: &Engine, user: Option<&Value>, is_service: bool) ->
     let stored = engine.broker.access().user(user).filter(|_| bearer_until.is_none());
     Ok(Holder {
         user: user.to_owned(),
-        user_id: stored.map(|stored| stored.id.clone()),
+        user_id: stored.map(|stored| stored.login_id()),
         bearer_until,
         is_operator: is_operator && (user == own || !engine.roles().is_enforced()),
         is_run: false,
@@ -188,7 +188,7 @@ impl Engine {
         let is_operator = match &user_id {
             Some(id) => {
                 let access = self.broker.access();
-                access.user(&user).filter(|stored| stored.id == *id)?;
+                access.user(&user).filter(|stored| stored.login_id() == *id)?;
                 was_operator && may_administer(&access.identity_of(&user)?)
             }
             // StackStorm's services have names of which the broker knows nothing.

@@ -174,6 +174,20 @@ impl Access {
         state.identities.get(user).cloned().or_else(built_in)
     }
 
+    /// The name and the id of a user, by which what acts in its name refers to it; `None` without such a user.
+    pub fn maker_of(&self, user: &str) -> Option<String> {
+        self.identity_of(user)?;
+        let id = self.user(user).map(|stored| stored.id.clone()).unwrap_or_default();
+        Some(format!("{id} {user}"))
+    }
+
+    /// The present identity of a [maker](Access::maker_of); `None` if the user is gone, whoever has the name.
+    pub fn identity_of_maker(&self, maker: &str) -> Option<Identity> {
+        let (id, user) = maker.split_once(' ')?;
+        let is_same = self.user(user).map_or(id.is_empty(), |stored| stored.id == id);
+        self.identity_of(user).filter(|_| is_same)
+    }
+
     /// Starts with the objects read from the store. A user whose permissions cannot be compiled has no rights.
     pub(crate) fn of(
         objects: Objects,

@@ -99,8 +99,8 @@ impl Draft {
         self.author = Author::Broker;
     }
 
-    /// Sets a user; returns whether the user is new. A user keeps the id that it has, and a new one gets another than any
-    /// user before it. A hash from which the stored one was made leaves the stored one. A user that an earlier version
+    /// Sets a user; returns whether the user is new. A user keeps its id and its revocations, and a new one gets another id
+    /// than any user before it. A hash from which the stored one was made leaves the stored one. A user that an earlier version
     /// stored under a reserved name can still be changed, so that its secrets can be revoked.
     ///
     /// # Errors
@@ -117,6 +117,7 @@ impl Draft {
         match self.objects.users.get(name) {
             Some(known) => {
                 user.id.clone_from(&known.id);
+                user.revocations = known.revocations;
                 user.password = user.password.map(|hash| hash.or_rehashed(known.password.as_ref()));
             }
             None => user.id = random_id().ok_or(AccessError::NoRandomness)?,
@@ -130,10 +131,10 @@ impl Draft {
     /// rights stay.
     ///
     /// # Errors
-    /// There is no such user, or the system has no random bytes.
+    /// There is no such user.
     pub fn revoke_tokens(&mut self, name: &str) -> Result<(), AccessError> {
-        let id = random_id().ok_or(AccessError::NoRandomness)?;
-        let user = User { tokens: Vec::new(), id, ..self.user(name)? };
+        let known = self.user(name)?;
+        let user = User { tokens: Vec::new(), revocations: known.revocations + 1, ..known };
         self.put(&[name], &user);
         self.touched.insert(name.to_owned());
         self.objects.users.insert(name.to_owned(), Arc::new(user));

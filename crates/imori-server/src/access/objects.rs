@@ -21,10 +21,13 @@ use crate::credentials::{PasswordHash, ScramSecret};
 /// A user.
 #[derive(Debug, Default, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct User {
-    /// Tells this user from every other that has had or will have the same name; what was made for a user belongs to this
-    /// id. Empty for a user that a version without ids stored.
+    /// Tells this user from every other that has had or will have the same name. Empty for a user that a version without
+    /// ids stored.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub id: String,
+    /// How often all that was made for the user was revoked.
+    #[serde(default, skip_serializing_if = "is_never")]
+    pub revocations: u64,
     /// Absent for a user that logs in by other credentials.
     #[serde(flatten)]
     pub password: Option<PasswordHash>,
@@ -49,10 +52,23 @@ pub struct User {
 }
 
 impl User {
+    /// The id that keys, tokens and sessions have until they are revoked.
+    pub fn login_id(&self) -> String {
+        match self.revocations {
+            0 => self.id.clone(),
+            times => format!("{}.{times}", self.id),
+        }
+    }
+
     /// The known tags.
     pub(crate) fn tags(&self) -> Tags {
         self.tags.iter().filter_map(|tag| Tag::named(tag)).collect()
     }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks by reference")]
+fn is_never(times: &u64) -> bool {
+    *times == 0
 }
 
 /// A vhost's number, description, tags and limits.

@@ -48,7 +48,7 @@ impl Standing {
                 Some(digest) => Proof::Token(digest),
                 None => Proof::Password(stored.password.as_ref()?.mark()),
             };
-            Basis::Stored { id: stored.id.clone(), proof }
+            Basis::Stored { id: stored.login_id(), proof }
         };
         Some(Standing { user, basis })
     }
@@ -63,7 +63,7 @@ impl Standing {
             }
             Basis::Stored { id, proof } => (id, proof),
         };
-        let stored = access.user(&self.user).filter(|stored| stored.id == *id)?;
+        let stored = access.user(&self.user).filter(|stored| stored.login_id() == *id)?;
         let holds = match proof {
             Proof::Token(digest) => stored.tokens.contains(digest),
             Proof::Password(mark) => stored.password.as_ref().is_some_and(|hash| hash.mark() == *mark),
