@@ -238,12 +238,37 @@ impl Engine {
 
     /// Takes note of how far the engine is, and tells the broker.
     pub(crate) fn note_standing(&self, standing: Standing) {
-        self.broker.note_automation(match &standing {
+        *self.standing() = standing;
+        self.tell_broker();
+    }
+
+    /// Tells the broker as long as the server of the store cannot be reached.
+    pub(crate) async fn tell_of_outages(&self) {
+        let mut outages = self.store.follow_outage();
+        loop {
+            self.tell_broker();
+            if outages.changed().await.is_err() {
+                return;
+            }
+        }
+    }
+
+    fn tell_broker(&self) {
+        let standing = self.standing();
+        self.broker.note_automation(match &*standing {
             Standing::Starting => AutomationState::Starting,
             Standing::Away { reason, .. } => AutomationState::Away(reason.clone()),
-            Standing::Started => AutomationState::Ready,
+            Standing::Started => match self.waits_for_store() {
+                Some(reason) => AutomationState::Away(reason),
+                None => AutomationState::Ready,
+            },
         });
-        *self.standing() = standing;
+    }
+
+    /// Says so while the documents are on a server that cannot be reached.
+    fn waits_for_store(&self) -> Option<String> {
+        let has_outage = self.options.server.is_some() && self.store.outage().is_some();
+        has_outage.then(|| String::from("the automation waits for its store"))
     }
 
     /// How far the engine is.
@@ -273,8 +298,7 @@ impl Engine {
             }
             Standing::Started => {}
         }
-        let has_outage = self.options.server.is_some() && self.store.outage().is_some();
-        has_outage.then(|| String::from("the automation waits for its store"))
+        self.waits_for_store()
     }
 
     /// Whether clients on this machine need no login.

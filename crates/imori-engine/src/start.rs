@@ -51,6 +51,8 @@ pub fn start(options: EngineOptions, broker: &Broker) -> Router {
             started.adopted().await;
             started.note_standing(Standing::Starting);
         }
+        let told = Arc::clone(&started);
+        runtime.spawn(async move { told.tell_of_outages().await });
         runtime.spawn(run_timers(Arc::clone(&started)));
         runtime.spawn(run_readers(Arc::clone(&started)));
         runtime.spawn(run_sensors(Arc::clone(&started)));

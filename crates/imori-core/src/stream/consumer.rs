@@ -95,10 +95,21 @@ pub struct StreamConsumer {
     pub(crate) heartbeat: Option<Time>,
     /// What slows its deliveries down, if anything does.
     pub(crate) pace: Option<Box<Pace>>,
+    /// What it waits for since its last turn; `None` if its next turn is due.
+    pub(crate) rest: Option<Rest>,
     /// The record that has the whole state; later records have changes of it.
     pub(crate) recorded: Lsn,
     /// The state has changed since its last record.
     pub(crate) is_changed: bool,
+}
+
+/// What a consumer waits for that has nothing to do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Rest {
+    /// The end of the messages that it has looked at.
+    seen_end: u64,
+    /// When it has something to do without being asked.
+    due: Option<Time>,
 }
 
 /// The message that a consumer would deliver next.
@@ -146,10 +157,26 @@ impl StreamConsumer {
             held_until: None,
             heartbeat: None,
             pace: None,
+            rest: None,
             recorded: Lsn::NONE,
             is_changed: true,
             settings,
         }
+    }
+
+    /// Whether it may have something to do: since it was touched, or its time has come, or there are messages before
+    /// `visible_end` that it has not looked at, for a request. Readers come and go unnoticed, so that one that pushes always
+    /// looks.
+    pub(crate) fn has_turn(&self, now: Time, visible_end: u64) -> bool {
+        let Some(Rest { seen_end, due }) = self.rest else { return true };
+        self.settings.push.is_some()
+            || due.is_some_and(|due| due <= now)
+            || seen_end != visible_end && !self.requests.is_empty()
+    }
+
+    /// Ends its turn, in which it has looked at all messages before `seen_end`.
+    pub(crate) fn rest(&mut self, seen_end: u64) {
+        self.rest = Some(Rest { seen_end, due: self.next_due() });
     }
 
     /// The message that it would deliver next; `None` while nothing is to be repeated, and it must not deliver anything
@@ -306,7 +333,7 @@ impl StreamConsumer {
     /// Forgets a message that the stream no longer has. `is_wanted` tells whether the filter takes its subject.
     pub(crate) fn removed(&mut self, sequence: u64, is_wanted: bool) {
         if let Some(pending) = self.forget(sequence) {
-            self.is_changed = true;
+            (self.is_changed, self.rest) = (true, None);
             self.raise_floor(pending.number, sequence);
             self.drop_settled_returns();
         } else if let Some(at) = self.first_ones.iter().position(|first| *first == sequence) {
@@ -341,7 +368,11 @@ impl StreamConsumer {
     }
 
     /// The time at which it has something to do without being asked.
-    pub(crate) fn next_due(&self) -> Option<Time> {
+    pub(crate) fn due(&self) -> Option<Time> {
+        self.rest.map_or_else(|| self.next_due(), |rest| rest.due)
+    }
+
+    fn next_due(&self) -> Option<Time> {
         // The end of a subscription is not reported to the stream, so interest is polled.
         let idle = self.settings.inactive_max.filter(|_| self.requests.is_empty());
         let idle = idle.map(|max| self.last_interest.after(max));

@@ -8,6 +8,7 @@ mod late_answer;
 mod batches;
 mod form;
 mod consumer_report;
+mod consumers;
 mod pin;
 mod consumer;
 mod cursor;

@@ -1,18 +1,10 @@
 //! The choice among the waiting requests of a consumer: thresholds, and the pin of the one client that is served.
 
 use super::consumer::StreamConsumer;
-use super::pull::{Pin, PullEnd, PullRequest, RequestTerms};
+use super::pull::{Claim, Pin, PullEnd, PullRequest, RequestTerms};
 use super::settings::RequestPolicy;
 use crate::name::Name;
 use crate::time::Time;
-
-/// Whether a request may have the next message.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Claim {
-    Now,
-    Later,
-    Never,
-}
 
 /// What decides about the claims of requests to the next message.
 #[derive(Debug)]
@@ -179,6 +171,7 @@ mod tests {
         assert_eq!(served, ["a", "b", "a", "b", "late", "late"]);
     }
 
+    // SECURITY ROOM-11
     #[test]
     fn requests_that_may_not_have_the_message_keep_their_place() {
         let mut consumer = consumer(RequestPolicy::Overflow);
@@ -199,6 +192,7 @@ mod tests {
         assert!(consumer.requests.is_empty());
     }
 
+    // SECURITY ROOM-11
     #[test]
     fn a_new_pin_ends_the_requests_of_the_one_before() {
         let mut consumer = consumer(RequestPolicy::Pinned(Duration::from_secs(1)));

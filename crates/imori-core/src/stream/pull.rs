@@ -4,7 +4,6 @@ use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
-use super::pin::Claim;
 use super::settings::RequestPolicy;
 use crate::limits::PULL_REQUESTS_MAX;
 use crate::name::Name;
@@ -59,6 +58,14 @@ pub struct Pin {
     pub since: Time,
     /// When it loses the pin, unless it makes a request.
     pub(crate) due: Time,
+}
+
+/// Whether a request may have the next message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Claim {
+    Now,
+    Later,
+    Never,
 }
 
 /// Why a request ended before it got all its messages.

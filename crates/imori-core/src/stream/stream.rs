@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use super::batches::Batches;
 use super::consumer::StreamConsumer;
+use super::consumers::Consumers;
 use super::cursor::Cursors;
 use super::form::{StreamForm, StreamRefusal};
 use super::get::Get;
@@ -36,7 +37,7 @@ pub struct Stream {
     pub(crate) visible_end: u64,
     /// Numbers that were given to messages that are not in the stream yet.
     reserved: u64,
-    pub(crate) consumers: BTreeMap<Name, StreamConsumer>,
+    pub(crate) consumers: Consumers,
     /// The consumers of connections.
     pub(crate) cursors: Cursors,
     pub(crate) gets: VecDeque<Get>,
@@ -147,7 +148,7 @@ impl Stream {
             unreached: VecDeque::new(),
             visible_end: first,
             reserved: 0,
-            consumers: BTreeMap::new(),
+            consumers: Consumers::default(),
             cursors: Cursors::default(),
             gets: VecDeque::new(),
             ttls: BTreeSet::new(),
@@ -288,6 +289,6 @@ impl Stream {
         let scheduled = self.roles.first_due().filter(|_| !self.is_schedule_on_disk).map(|(due, _)| due);
         let outgoing = (!self.outbox.is_empty()).then_some(Time(0));
         let others = [ttl, scheduled, outgoing, self.batches.next_due()];
-        self.consumers.values().filter_map(StreamConsumer::next_due).chain(others.into_iter().flatten()).min()
+        self.consumers.values().filter_map(StreamConsumer::due).chain(others.into_iter().flatten()).min()
     }
 }

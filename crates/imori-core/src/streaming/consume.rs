@@ -76,7 +76,8 @@ impl Queue {
         self.send_gets(&mut stream, outlet);
         let mut consumers = std::mem::take(&mut stream.consumers);
         let mut round = Round { stream: &mut stream, outlet, now, done: Vec::new() };
-        for consumer in consumers.values_mut() {
+        let visible_end = round.stream.visible_end;
+        for consumer in consumers.values_mut().filter(|consumer| consumer.has_turn(now, visible_end)) {
             consumer.return_due(now);
             if consumer.unpin_idle(now) {
                 let configuration = &consumer.settings.configuration;
@@ -84,13 +85,23 @@ impl Queue {
                 round.advise(&self.advisory(consumer, what, now));
             }
             end_requests(consumer, now, round.outlet);
-            match self.send_to_consumer(consumer, &mut round) {
-                Progress::Idle => {}
-                Progress::AtEnd => end_impatient(consumer, round.outlet),
-                Progress::OnDisk(page) => self.sought.push((0, page)),
-                Progress::Busy => round.stream.is_busy = true,
-            }
+            let progress = self.send_to_consumer(consumer, &mut round);
             self.beat(consumer, now, round.outlet);
+            match progress {
+                Progress::Idle => consumer.rest(visible_end),
+                Progress::AtEnd => {
+                    end_impatient(consumer, round.outlet);
+                    consumer.rest(visible_end);
+                }
+                Progress::OnDisk(page) => {
+                    self.sought.push((0, page));
+                    consumer.rest = None;
+                }
+                Progress::Busy => {
+                    round.stream.is_busy = true;
+                    consumer.rest = None;
+                }
+            }
         }
         let done = round.done;
         stream.consumers = consumers;

@@ -28,7 +28,7 @@ impl Queue {
         let mut consumer = StreamConsumer::new(name.clone(), settings, (next, first_ones), unread, now);
         consumer.pace = pace;
         if let Some(stream) = &mut self.stream {
-            stream.consumers.insert(name.clone(), consumer);
+            stream.consumers.insert(consumer);
         }
     }
 
@@ -36,7 +36,7 @@ impl Queue {
     pub fn change_stream_consumer(&mut self, name: &[u8], settings: ConsumerSettings) {
         let last = self.last_sequence();
         let Some(stream) = &mut self.stream else { return };
-        let Some(consumer) = stream.consumers.get_mut(name) else { return };
+        let Some(consumer) = stream.consumers.touch(name) else { return };
         if consumer.settings.push != settings.push {
             consumer.pace = Pace::of(&settings, last, stream.settings.message_bytes_max);
         }
@@ -87,7 +87,7 @@ impl Queue {
         effects: &mut Effects,
     ) -> bool {
         let Some(stream) = &mut self.stream else { return false };
-        let Some(consumer) = stream.consumers.get_mut(name) else { return false };
+        let Some(consumer) = stream.consumers.touch(name) else { return false };
         let mut done = consumer.settle(sequence, settlement, now);
         if matches!(settlement, Settlement::Ack | Settlement::Term) && consumer.may_be_restored(sequence) {
             let subject = stream.index.subject(sequence);
@@ -118,7 +118,7 @@ impl Queue {
         effects: &mut Effects,
     ) -> bool {
         let Some(stream) = &mut self.stream else { return false };
-        let Some(consumer) = stream.consumers.get_mut(name) else { return false };
+        let Some(consumer) = stream.consumers.touch(name) else { return false };
         let up_to = consumer.pace.as_mut().and_then(|pace| pace.answered(number));
         let is_acked = consumer.settings.push.as_ref().is_some_and(|push| push.is_acked_by_flow);
         match up_to.filter(|_| is_acked) {
@@ -137,7 +137,7 @@ impl Queue {
         request: &PullRequest,
         now: Time,
     ) -> Result<(), PullEnd> {
-        let consumer = self.stream.as_mut().and_then(|stream| stream.consumers.get_mut(name));
+        let consumer = self.stream.as_mut().and_then(|stream| stream.consumers.touch(name));
         let consumer = consumer.ok_or(PullEnd::ConsumerDeleted)?;
         consumer.admit(request, now)?;
         consumer.requests.add(request.clone());
@@ -146,7 +146,7 @@ impl Queue {
 
     /// Takes the pin from the client that has it; `false` if none has.
     pub fn unpin_stream_consumer(&mut self, name: &[u8]) -> bool {
-        let consumer = self.stream.as_mut().and_then(|stream| stream.consumers.get_mut(name));
+        let consumer = self.stream.as_mut().and_then(|stream| stream.consumers.touch(name));
         consumer.is_some_and(|consumer| consumer.pin.take().is_some())
     }
 
@@ -186,7 +186,7 @@ impl Queue {
             passed = stream.index.sequences_of(&consumer.settings.filter);
             passed.retain(|sequence| *sequence < next);
         }
-        self.stream.as_mut()?.consumers.get_mut(name)?.reset(next, unread);
+        self.stream.as_mut()?.consumers.touch(name)?.reset(next, unread);
         self.retain_wanted(passed, effects);
         Some(Ok(next))
     }

@@ -11,7 +11,7 @@ impl Queue {
     /// Records the state of a consumer, if both it and the stream outlive the broker.
     pub(crate) fn record_consumer(&mut self, name: &[u8], append: impl FnOnce(NewRecord) -> Lsn) {
         let Some(durability) = self.durability else { return };
-        let consumer = self.stream.as_mut().and_then(|stream| stream.consumers.get_mut(name));
+        let consumer = self.stream.as_mut().and_then(|stream| stream.consumers.touch(name));
         if let Some(consumer) = consumer.filter(|consumer| consumer.settings.is_durable) {
             consumer.recorded = append(state_record(durability.id, consumer));
             consumer.is_changed = false;

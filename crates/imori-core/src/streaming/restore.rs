@@ -142,7 +142,7 @@ impl Queue {
         self.add_stream_consumer(&state.name, settings, now);
         let Some(stream) = &mut self.stream else { return };
         let index = &stream.index;
-        let Some(consumer) = stream.consumers.get_mut(state.name.as_bytes()) else { return };
+        let Some(consumer) = stream.consumers.touch(state.name.as_bytes()) else { return };
         let acked: BTreeSet<u64> = acked.iter().copied().collect();
         let pending = state
             .pending

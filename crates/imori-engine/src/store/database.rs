@@ -8,7 +8,7 @@ use imori_automation::value::Map;
 use tokio::sync::{oneshot, watch};
 
 use super::location::Location;
-use super::outage::Outage;
+use super::outage::{Outage, Reasons};
 use super::query::{Query, Rows};
 use super::reader::{Question, run_reader};
 use super::retention::{Retention, Sweeper};
@@ -91,6 +91,11 @@ impl Database {
     /// Why the database cannot be reached now; `None` if it can.
     pub fn outage(&self) -> Option<String> {
         self.outage.reason()
+    }
+
+    /// Follows whether the database can be reached, as [`Database::outage`] tells.
+    pub(crate) fn follow_outage(&self) -> watch::Receiver<Reasons> {
+        self.outage.follow()
     }
 
     /// Returns once the database can be reached, at once if it is a file.

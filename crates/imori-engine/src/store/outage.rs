@@ -12,9 +12,9 @@ pub(super) enum Side {
     Reader,
 }
 
-/// Why a thread of the store cannot reach it.
+/// Why the threads of the store cannot reach it.
 #[derive(Debug, Clone, Default)]
-struct Reasons {
+pub(crate) struct Reasons {
     writer: Option<String>,
     reader: Option<String>,
 }
@@ -39,6 +39,11 @@ impl Outage {
     pub(super) fn reason(&self) -> Option<String> {
         let reasons = self.0.borrow();
         reasons.writer.clone().or_else(|| reasons.reader.clone())
+    }
+
+    /// Follows whether the store can be reached.
+    pub(super) fn follow(&self) -> watch::Receiver<Reasons> {
+        self.0.subscribe()
     }
 
     /// Returns once the store can be reached.

@@ -151,3 +151,34 @@ fn requests_take_turns_and_too_many_are_refused() {
     assert_eq!(served, ["a", "b", "a"]);
     assert_eq!(consumer.requests.next_due(), None);
 }
+
+// SECURITY ROOM-11
+#[test]
+fn a_consumer_without_anything_to_do_has_no_turn() {
+    let request = || PullRequest {
+        reply: Name::from("in"),
+        left: 1,
+        got: 0,
+        bytes_left: None,
+        is_impatient: false,
+        expires: Some(Time(500)),
+        heartbeat: None,
+        terms: RequestTerms::default(),
+    };
+    let mut consumer = consumer(ConsumerSettings { requests_max: 2, ..settings(AckPolicy::Explicit) });
+    assert!(consumer.has_turn(Time(0), 1), "it is new");
+    consumer.rest(1);
+    assert!(!consumer.has_turn(Time(9_000), 2), "nobody asks it");
+    consumer.requests.add(request());
+    consumer.rest(2);
+    assert!(!consumer.has_turn(Time(499), 2), "it has no message");
+    assert!(consumer.has_turn(Time(499), 3), "a message came");
+    assert!(consumer.has_turn(Time(500), 2), "the request ends");
+    assert_eq!(consumer.due(), Some(Time(500)));
+    assert_eq!(next(&mut consumer, Time(0)), 1);
+    consumer.rest(3);
+    consumer.removed(7, true);
+    assert!(!consumer.has_turn(Time(0), 3), "no delivery is settled by that");
+    consumer.removed(1, true);
+    assert!(consumer.has_turn(Time(0), 3), "another delivery may be unsettled now");
+}
