@@ -17,7 +17,6 @@ mod header_block;
 pub mod archive;
 pub mod jetstream;
 pub mod address;
-pub mod transform;
 pub mod counter;
 pub mod subject;
 pub mod codec;

@@ -5,7 +5,9 @@ mod sequences;
 mod subjects;
 mod subject_map;
 mod filter;
+mod subject;
 
 pub use filter::{Filter, StreamPurge};
 pub use index::Index;
-pub use subject_map::{MapSubject, SubjectMap};
+pub use subject::{is_literal, is_subset, is_valid};
+pub use subject_map::{SubjectMap, SubjectMapError};

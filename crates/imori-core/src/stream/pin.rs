@@ -219,6 +219,7 @@ mod tests {
         for (reply, rank) in [("late", 3), ("a", 1)] {
             consumer.requests.add(request(reply, RequestTerms { rank, ..RequestTerms::default() }));
         }
+        assert!(consumer.choose().0);
         consumer.requests.set_policy(RequestPolicy::InTurn);
         assert_eq!(consumer.requests.front().map(|front| front.reply.clone()), Some(Name::from("late")));
     }

@@ -130,7 +130,7 @@ impl Requests {
     /// Serves them by another policy.
     pub(crate) fn set_policy(&mut self, policy: RequestPolicy) {
         if self.policy != policy {
-            self.policy = policy;
+            (self.policy, self.turn) = (policy, None);
             self.take_all().into_iter().for_each(|request| self.add(request));
         }
     }

@@ -1,10 +1,9 @@
 //! Configurations become settings of the core.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use imori_core::confirm::Level;
-use imori_core::index::{Filter, MapSubject, SubjectMap};
+use imori_core::index::{Filter, SubjectMap};
 use imori_core::name::Name;
 use imori_core::policy::{Overflow, QueueKind};
 use imori_core::queue::QueueSettings;
@@ -21,7 +20,6 @@ use crate::jetstream::consumer_config::{self, ConsumerConfig, DeliverPolicy, Pri
 use crate::jetstream::error::ApiError;
 use crate::jetstream::pull;
 use crate::jetstream::stream_config::{self, Discard, Storage, StreamConfig};
-use crate::transform::Transform;
 
 /// Requests that may wait for the messages of a consumer that sets no limit, as in nats-server.
 const REQUESTS_DEFAULT: usize = 512;
@@ -51,8 +49,14 @@ pub(super) fn stream_settings(config: &StreamConfig) -> QueueSettings {
         allows_schedules: config.allow_msg_schedules,
         allows_batches: config.allow_atomic,
         subjects: Filter::of(&subjects).unwrap_or_default(),
-        stored_as: config.subject_transform.as_ref().and_then(|map| subject_map(&map.src, &map.dest)),
-        republished_to: config.republish.as_ref().and_then(|map| subject_map(&map.src, &map.dest)),
+        stored_as: config
+            .subject_transform
+            .as_ref()
+            .and_then(|map| SubjectMap::new(&map.src, &map.dest).ok()?),
+        republished_to: config
+            .republish
+            .as_ref()
+            .and_then(|map| SubjectMap::new(&map.src, &map.dest).ok()?),
         republishes_headers: config.republish.as_ref().is_some_and(|map| map.headers_only),
         is_silent: config.no_ack,
         allows_direct: config.allow_direct,
@@ -70,22 +74,6 @@ pub(super) fn stream_settings(config: &StreamConfig) -> QueueSettings {
         level: (config.storage == Storage::Memory).then_some(Level::Memory),
         stream: Some(Box::new(stream)),
         ..QueueSettings::default()
-    }
-}
-
-/// The change of subjects that a transform describes.
-fn subject_map(source: &str, destination: &str) -> Option<SubjectMap> {
-    let transform = Transform::new(source, destination).ok()??;
-    Some(SubjectMap::new(&format!("{source} {destination}"), Arc::new(transform)))
-}
-
-impl MapSubject for Transform {
-    fn map(&self, subject: &[u8], random: u32) -> Option<Vec<u8>> {
-        self.apply(str::from_utf8(subject).ok()?, random).map(String::into_bytes)
-    }
-
-    fn constant(&self) -> Option<Vec<u8>> {
-        Transform::constant(self).map(String::into_bytes)
     }
 }
 

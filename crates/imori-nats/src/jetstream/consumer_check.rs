@@ -5,6 +5,8 @@
 
 use std::fmt;
 
+use imori_core::index::{is_literal, is_subset, is_valid};
+
 use crate::codec::duration::Nanos;
 use crate::jetstream::account::{AccountLimits, ServerLimits};
 use crate::jetstream::consumer_config::{
@@ -17,7 +19,7 @@ use crate::limits::{
     ACK_PENDING_COUNT_DEFAULT, DESCRIPTION_BYTES_MAX, FILTER_COUNT_MAX, METADATA_BYTES_MAX, NAME_BYTES_MAX,
     WAITING_COUNT_DEFAULT,
 };
-use crate::subject::{do_collide, is_literal, is_subset, is_valid, is_valid_name};
+use crate::subject::{do_collide, is_valid_name};
 
 /// Time for an ack, unless the consumer says otherwise.
 const ACK_WAIT_DEFAULT: Nanos = Nanos::from_secs(30);

@@ -6,6 +6,8 @@
 use std::collections::{BTreeSet, VecDeque};
 use std::fmt;
 
+use imori_core::index::{SubjectMap, is_subset, is_valid};
+
 use crate::codec::duration::Nanos;
 use crate::jetstream::account::{AccountLimits, ServerLimits};
 use crate::jetstream::error::ApiError;
@@ -17,8 +19,7 @@ use crate::limits::{
     DESCRIPTION_BYTES_MAX, FILTER_COUNT_MAX, METADATA_BYTES_MAX, NAME_BYTES_MAX, REPLICA_COUNT_MAX,
     SOURCE_COUNT_MAX, SOURCE_TRANSFORM_COUNT_MAX,
 };
-use crate::subject::{do_collide, is_subset, is_valid, is_valid_literal, is_valid_name};
-use crate::transform::Transform;
+use crate::subject::{do_collide, is_valid_literal, is_valid_name};
 
 /// Duplicate window of a stream that does not set one.
 const DUPLICATE_WINDOW_DEFAULT: Nanos = Nanos::from_secs(120);
@@ -449,7 +450,7 @@ fn check_mirror(
             let text = format_args!("invalid subject {}", transform.src);
             return Err(ApiError::mirror_invalid_subject_filter(text));
         }
-        Transform::new(&transform.src, &transform.dest)
+        SubjectMap::new(&transform.src, &transform.dest)
             .map_err(ApiError::mirror_invalid_transform_destination)?;
         if has_overlap(&mirror.subject_transforms, at, do_collide) {
             return Err(ApiError::MIRROR_OVERLAPPING_SUBJECT_FILTERS);
@@ -500,7 +501,7 @@ fn check_sources(
                 let text = format_args!("invalid subject {}", transform.src);
                 return Err(ApiError::source_invalid_subject_filter(text));
             }
-            Transform::new(&transform.src, &transform.dest)
+            SubjectMap::new(&transform.src, &transform.dest)
                 .map_err(ApiError::source_invalid_transform_destination)?;
         }
         for at in 0..source.subject_transforms.len() {
@@ -658,7 +659,7 @@ fn check_transform(config: &StreamConfig) -> Result<(), ApiError> {
         let text = format_args!("invalid subject {}", transform.src);
         return Err(ApiError::stream_transform_invalid_source(text));
     }
-    Transform::new(&transform.src, &transform.dest)
+    SubjectMap::new(&transform.src, &transform.dest)
         .map_err(ApiError::stream_transform_invalid_destination)?;
     Ok(())
 }
@@ -688,7 +689,7 @@ fn set_republish(config: &mut StreamConfig, context: &StreamContext<'_>) -> Resu
     if config.subjects.iter().any(|subject| do_collide(&republish.dest, subject)) {
         return Err(invalid("stream configuration for republish destination forms a cycle"));
     }
-    if Transform::new(&republish.src, &republish.dest).is_err() {
+    if SubjectMap::new(&republish.src, &republish.dest).is_err() {
         let text = format_args!(
             "stream configuration for republish with transform from '{}' to '{}' not valid",
             republish.src, republish.dest
