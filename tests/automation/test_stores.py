@@ -134,7 +134,7 @@ def test_events_during_a_crash_of_the_server_happen_once(
 ) -> None:
     database = server.database()
     settings = {"automation.store": server.url(database)}
-    automation = start(settings=settings)
+    automation = start(settings=settings, admin=True)
     lines = tmp_path / "lines"
     hook(automation, "counted", f"echo {{{{ trigger.body.number }}}} >> {lines}")
     body = {"action": "core.local", "parameters": {"cmd": "sleep 1; echo slept"}}
