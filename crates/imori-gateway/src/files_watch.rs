@@ -18,19 +18,21 @@ pub(crate) trait Followed: Send + Sync {
     fn read_again(&self);
 }
 
-type Stamp = Vec<Option<(SystemTime, u64)>>;
+/// When each file was last changed, and its length; nothing for one that is not there.
+type Stamps = Vec<(PathBuf, Option<(SystemTime, u64)>)>;
 
 /// Reads files again once they have changed and are no longer being written, until what depends on them is gone.
 pub(crate) async fn follow(followed: Weak<impl Followed>) {
-    let Some(mut read) = followed.upgrade().map(|followed| stamp(&followed.files())) else { return };
+    let Some(mut read) = followed.upgrade().map(|followed| stamps(followed.files(), &[])) else { return };
     let mut seen = read.clone();
     loop {
         sleep(FILES_LOOK).await;
         let Some(followed) = followed.upgrade() else { return };
-        let now = stamp(&followed.files());
+        let now = stamps(followed.files(), &[]);
         if now != read && now == seen {
             followed.read_again();
-            read = stamp(&followed.files());
+            // A file that changes while it is read keeps its earlier stamp, and is read again.
+            read = stamps(followed.files(), &now);
             seen = read.clone();
         } else {
             seen = now;
@@ -38,10 +40,15 @@ pub(crate) async fn follow(followed: Weak<impl Followed>) {
     }
 }
 
-fn stamp(files: &[PathBuf]) -> Stamp {
-    let facts = |path: &PathBuf| {
-        let metadata = fs::metadata(path).ok()?;
-        Some((metadata.modified().ok()?, metadata.len()))
+/// The stamps of files, those that are known as they are known.
+fn stamps(files: Vec<PathBuf>, known: &[(PathBuf, Option<(SystemTime, u64)>)]) -> Stamps {
+    let stamp = |path: PathBuf| match known.iter().find(|(known, _)| *known == path) {
+        Some(known) => known.clone(),
+        None => {
+            let metadata = fs::metadata(&path).ok();
+            let facts = metadata.and_then(|metadata| Some((metadata.modified().ok()?, metadata.len())));
+            (path, facts)
+        }
     };
-    files.iter().map(facts).collect()
+    files.into_iter().map(stamp).collect()
 }
