@@ -18,8 +18,8 @@ pub(crate) trait Followed: Send + Sync {
     fn read_again(&self);
 }
 
-/// When each file was last changed, and its length; nothing for one that is not there.
-type Stamps = Vec<(PathBuf, Option<(SystemTime, u64)>)>;
+/// A file, when it was last changed, and its length; nothing for one that is not there.
+type Stamp = (PathBuf, Option<(SystemTime, u64)>);
 
 /// Reads files again once they have changed and are no longer being written, until what depends on them is gone.
 pub(crate) async fn follow(followed: Weak<impl Followed>) {
@@ -41,7 +41,7 @@ pub(crate) async fn follow(followed: Weak<impl Followed>) {
 }
 
 /// The stamps of files, those that are known as they are known.
-fn stamps(files: Vec<PathBuf>, known: &[(PathBuf, Option<(SystemTime, u64)>)]) -> Stamps {
+fn stamps(files: Vec<PathBuf>, known: &[Stamp]) -> Vec<Stamp> {
     let stamp = |path: PathBuf| match known.iter().find(|(known, _)| *known == path) {
         Some(known) => known.clone(),
         None => {

@@ -29,18 +29,12 @@ impl fmt::Display for GuestUse {
         let counted = |count: u64, what: &str| format!("{count} {what}{}", if count == 1 { "" } else { "s" });
         let connections = counted(self.connections, "connection");
         let routes = counted(self.routes as u64, "route");
-        match self.streams as u64 {
-            0 => write!(f, "the login `guest` with {connections} and {routes} of the gateway")?,
-            streams => {
-                let streams = counted(streams, "stream");
-                write!(
-                    f,
-                    "the login `guest` with {connections}, {routes} of the gateway and {streams} that "
-                )?;
-                write!(f, "it has republish")?;
-            }
-        }
-        f.write_str("; `users.guest = \"always\"` keeps it")
+        let (joint, streams) = match self.streams as u64 {
+            0 => (" and", String::new()),
+            streams => (",", format!(" and the republishing of {}", counted(streams, "stream"))),
+        };
+        write!(f, "the login `guest` with {connections}{joint} {routes} of the gateway{streams}; ")?;
+        f.write_str("`users.guest = \"always\"` keeps it")
     }
 }
 

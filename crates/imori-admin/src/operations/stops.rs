@@ -22,6 +22,9 @@ pub(crate) struct Stopped {
 pub(crate) struct StoppedStream {
     vhost: String,
     stream: String,
+    /// The user in whose name it republished.
+    #[serde(skip)]
+    user: String,
 }
 
 /// Runs the deletion of users; returns and logs what that has stopped, if anything.
@@ -36,24 +39,25 @@ pub(crate) async fn stopping(
 ) -> Result<Option<Stopped>, OperationError> {
     let republishing = republishing(broker, users).await;
     deletion.await?;
-    for StoppedStream { vhost, stream } in &republishing {
-        warn!(%vhost, %stream, by = %by.user, "a deleted user's stream no longer republishes");
+    for StoppedStream { vhost, stream, user } in &republishing {
+        warn!(%user, %vhost, %stream, by = %by.user, "a deleted user's stream no longer republishes");
     }
     Ok(Some(Stopped { republishing }).filter(|stopped| !stopped.republishing.is_empty()))
 }
 
 /// The streams that republish in the name of one of these users.
 pub(crate) async fn republishing(broker: &Broker, users: &[String]) -> Vec<StoppedStream> {
-    let makers: Vec<String> = users.iter().filter_map(|user| broker.access().maker_of(user)).collect();
+    let makers: Vec<(String, &String)> =
+        users.iter().filter_map(|user| Some((broker.access().maker_of(user)?, user))).collect();
     let mut found = Vec::new();
     for (vhost, id) in broker.vhosts(&Identity::broker()) {
         for (stream, queue) in stream_ids(broker, &[id]).await {
-            let is_theirs = broker.with_queue(queue, |queue| {
-                let maker = queue.declared().maker();
-                maker.is_some_and(|maker| makers.iter().any(|one| one.as_bytes() == maker))
+            let user = broker.with_queue(queue, |queue| {
+                let maker = queue.declared().maker()?;
+                makers.iter().find(|(known, _)| known.as_bytes() == maker).map(|(_, user)| user.to_string())
             });
-            if is_theirs == Some(true) {
-                found.push(StoppedStream { vhost: vhost.to_string(), stream: stream.to_string() });
+            if let Some(user) = user.flatten() {
+                found.push(StoppedStream { vhost: vhost.to_string(), stream: stream.to_string(), user });
             }
         }
     }

@@ -1,4 +1,5 @@
-//! The index of a stream: its messages by sequence number and by subject, and the filters that readers ask it with.
+//! The index of a stream: its messages by sequence number and by subject, the filters that readers ask it with, and changes
+//! of subjects.
 
 mod index;
 mod sequences;

@@ -164,9 +164,9 @@ impl StreamConsumer {
         }
     }
 
-    /// Whether it may have something to do: since it was touched, or its time has come, or there are messages before
-    /// `visible_end` that it has not looked at, for a request. Readers come and go unnoticed, so that one that pushes always
-    /// looks.
+    /// Whether it may have something to do: it was changed since its last turn, its time has come, or it has a request and
+    /// there are messages before `visible_end` that it has not looked at. A consumer that pushes always has a turn, because
+    /// nothing tells it when its readers come and go.
     pub(crate) fn has_turn(&self, now: Time, visible_end: u64) -> bool {
         let Some(Rest { seen_end, due }) = self.rest else { return true };
         self.settings.push.is_some()

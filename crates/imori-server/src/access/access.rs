@@ -181,7 +181,8 @@ impl Access {
         Some(format!("{id} {user}"))
     }
 
-    /// The present identity of a [maker](Access::maker_of); `None` if the user is gone, whoever has the name.
+    /// The present identity of the user that [`Access::maker_of`] named; `None` once that user is deleted, even if another
+    /// user has the same name now.
     pub fn identity_of_maker(&self, maker: &str) -> Option<Identity> {
         let (id, user) = maker.split_once(' ')?;
         let is_same = self.user(user).map_or(id.is_empty(), |stored| stored.id == id);
