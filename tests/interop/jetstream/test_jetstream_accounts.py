@@ -175,7 +175,9 @@ def test_a_visitor_does_what_it_has_a_right_to(imori: Imori) -> None:
 TOPICS = "/api/topic-permissions/%2F"
 
 
-async def is_granted(broker: NatsBroker, user: str, request: str, body: object) -> bool:
+async def is_granted(
+    broker: NatsBroker, user: str, request: str, body: object, password: str = "secret"
+) -> bool:
     """Returns whether the user has the rights that a request to the API needs."""
     told: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
 
@@ -184,7 +186,7 @@ async def is_granted(broker: NatsBroker, user: str, request: str, body: object) 
         if not told.done():
             told.set_result(False)
 
-    async with session(broker, "ponds", user=user, password="secret", error_cb=note) as run:
+    async with session(broker, "ponds", user=user, password=password, error_cb=note) as run:
         asked = asyncio.ensure_future(run.request(request, body))
         ends: set[asyncio.Future[Any]] = {asked, told}
         async with asyncio.timeout(DEADLINE_S):
@@ -198,11 +200,13 @@ async def is_granted(broker: NatsBroker, user: str, request: str, body: object) 
         return True
 
 
-async def is_made(broker: NatsBroker, user: str, verb: str, dest: str) -> bool:
+async def is_made(
+    broker: NatsBroker, user: str, verb: str, dest: str, password: str = "secret"
+) -> bool:
     """Returns whether the user's stream `ponds`, republished there, is made or changed."""
     republish = {"src": ">" if dest.endswith(">") else "ponds.a", "dest": dest}
     config = {"name": "ponds", "subjects": ["ponds.>"], "republish": republish}
-    return await is_granted(broker, user, f"STREAM.{verb}.ponds", config)
+    return await is_granted(broker, user, f"STREAM.{verb}.ponds", config, password)
 
 
 def test_a_consumer_delivers_where_its_maker_may_publish_or_subscribe(imori: Imori) -> None:
@@ -329,3 +333,11 @@ def test_the_maker_of_a_stream_outlives_the_broker(tmp_path: Path) -> None:
         put(imori, "/api/permissions/%2F/owner", ALL | {"write": "^none$"})
         assert not asyncio.run(copied(imori))
         assert imori.stop() == 0
+
+
+def test_the_end_of_guest_tells_of_the_streams_that_it_republishes(tmp_path: Path) -> None:
+    # SECURITY ROOM-07.
+    with running_imori(tmp_path, admin=True, nats=True) as imori:
+        assert asyncio.run(is_made(broker_of(imori), "guest", "CREATE", "copy.>", "guest"))
+        told = ask(imori, "/v1/users/first/ends").json()["guest"]
+        assert "of the gateway and the republishing of 1 stream; " in told
