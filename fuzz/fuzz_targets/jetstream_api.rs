@@ -2,10 +2,14 @@
 //! acknowledgements, headers of a publish, times and changes of subjects.
 //!
 //! Held: nothing panics; what was read and written again reads the same; a configuration that was
-//! checked passes the check unchanged; a status is one header block.
+//! checked passes the check unchanged, and comes back from the settings that it becomes; a status is one header block.
 //! The first byte of the input chooses what the rest is.
 
+use imori_core::id::VhostId;
 use imori_core::index::{SubjectMap, is_subset, is_valid};
+use imori_core::name::Name;
+use imori_core::record::Definition;
+use imori_core::time::Time;
 use imori_nats::codec::duration::Nanos;
 use imori_nats::codec::time::Timestamp;
 use imori_nats::jetstream::account::{AccountLimits, ServerLimits};
@@ -21,7 +25,8 @@ use imori_nats::jetstream::consumer_config::{ConsumerConfig, CreateConsumerReque
 use imori_nats::jetstream::publish_headers::{PublishHeaders, check_required_level};
 use imori_nats::jetstream::pull::PullRequest;
 use imori_nats::jetstream::request::ApiRequest;
-use imori_nats::jetstream::schedule::Schedule;
+use imori_nats::jetstream::schedule;
+use imori_nats::jetstream::settings::{consumer_config, consumer_settings, stream_config, stream_settings};
 use imori_nats::jetstream::status::Status;
 use imori_nats::jetstream::stream_check::StreamContext;
 use imori_nats::jetstream::stream_config::{StreamConfig, StreamConfigRequest};
@@ -63,6 +68,12 @@ fn stream(input: &[u8]) {
     let account = AccountLimits::default();
     let Ok(checked) = request.config.check(&account) else { return };
     assert_eq!(checked.clone().check(&account), Ok(checked.clone()), "a checked one stays as it is");
+    let (vhost, name) = (VhostId(0), Name::from(checked.name.as_str()));
+    let definition = Definition::Queue { vhost, name, settings: stream_settings(&checked) };
+    let Ok(Definition::Queue { settings, .. }) = Definition::decode(&definition.encode()) else {
+        panic!("what was recorded can be read")
+    };
+    assert_eq!(stream_config(&checked.name, &settings), checked, "settings lose nothing");
     let old = StreamConfig { name: checked.name.clone(), ..StreamConfig::default() };
     if let Ok(old) = old.check(&account) {
         let server = ServerLimits::default();
@@ -94,6 +105,11 @@ fn consumer(input: &[u8]) {
     let context = ConsumerContext { is_pedantic: false, ..context };
     assert_eq!(checked.clone().check(&context), Ok(checked.clone()), "a checked one stays as it is");
     assert_eq!(ConsumerConfig::check_update(&checked, &checked, true), Ok(()));
+    if let Ok(settings) = consumer_settings(&checked)
+        && ["", &*checked.name].contains(&&*checked.durable_name)
+    {
+        assert_eq!(consumer_config(&checked.name, &settings), checked, "settings lose nothing");
+    }
 }
 
 /// The other bodies of the API.
@@ -126,6 +142,7 @@ fn pull(input: &[u8]) {
         Ok(request) => {
             assert!(request.batch > 0);
             let limited = ConsumerConfig { max_batch: 5, max_bytes: 100, ..ConsumerConfig::default() };
+            let limited = consumer_settings(&limited).expect("it has no filter");
             if let Err(status) = request.check(&limited) {
                 assert_block(&status);
             }
@@ -162,10 +179,10 @@ fn texts(input: &[u8]) {
     if let Some(span) = Nanos::parse(text) {
         assert_eq!(Nanos::parse(&span.to_string()), Some(span));
     }
-    if let Some(schedule) = Schedule::parse(text) {
-        let now = Timestamp::from_unix_nanos(1_767_323_045_123_456_789);
-        if let Some(next) = schedule.next(now, now) {
-            assert!(next > now || !schedule.is_repeating());
+    if let Some(times) = schedule::parse(text) {
+        let now = Time(1_767_323_045_123_456);
+        if let Some(next) = times.next(now, now) {
+            assert!(next > now || !times.is_repeating());
         }
     }
 }

@@ -15,6 +15,7 @@ use crate::codec::duration::Nanos;
 use crate::codec::headers::Headers;
 use crate::codec::number::parse_u64;
 use crate::codec::operation::Publish;
+use crate::counter;
 
 /// The form of a message without a header block: the text is the reply subject, which may be empty.
 /// Stored records contain the numbers of forms, so they must not change.
@@ -234,6 +235,13 @@ impl HeaderReader for NatsHeaders {
 
     fn reply_address<'t>(&self, message: &MessageView<'t>) -> Option<AddressParts<'t>> {
         message.property(Property::ReplyTo).map(address)
+    }
+
+    fn body<'t>(&self, message: &MessageView<'t>) -> Cow<'t, [u8]> {
+        match message.properties.is_count {
+            false => Cow::Borrowed(message.body),
+            true => Cow::Owned(counter::body(message.body)),
+        }
     }
 }
 

@@ -292,8 +292,8 @@ pub enum Bug {
     StreamMarkUnread,
     /// Recovery does not read the pages of streams.
     StreamPagesUnread,
-    /// Recovery cannot read the configurations of streams and consumers.
-    StreamConfigurationLost,
+    /// Recovery loses the settings of streams.
+    StreamSettingsLost,
     /// Ids that are recorded again have lost the number of their message.
     StreamIdNumberForgotten,
     /// A timer lets time run a second ahead, so messages of streams expire early.
@@ -448,7 +448,7 @@ impl Bug {
         (Bug::FloorAheadOfPending, &[Property::Durability, Property::Loss]),
         (Bug::StreamMarkUnread, &[Property::Sequence]),
         (Bug::StreamPagesUnread, &[Property::Durability, Property::Sequence]),
-        (Bug::StreamConfigurationLost, &[Property::Durability, Property::Retention]),
+        (Bug::StreamSettingsLost, &[Property::Durability, Property::Retention]),
         (Bug::StreamIdNumberForgotten, &[Property::Dedup]),
         (Bug::StreamExpiresEarly, &[Property::Durability, Property::Visibility]),
     ];

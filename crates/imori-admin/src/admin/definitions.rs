@@ -197,8 +197,7 @@ async fn insert_declared(
 /// imply. `None` for another queue, and for a stream that is declared by arguments like a queue.
 fn stream_row(state: &AdminState, id: QueueId) -> Option<(Value, Vec<String>)> {
     let facts = StreamFacts::of(&state.broker, id)?;
-    let has_configuration =
-        facts.settings.stream.as_ref().is_some_and(|stream| !stream.configuration.is_empty());
+    let has_own_declaration = facts.settings.stream.as_ref().is_some_and(|stream| stream.has_own_declaration);
     let subjects = facts.config.subjects.iter();
     let keys = subjects.filter_map(|subject| Some(Pattern::nats(subject.as_bytes()).ok()?.to_string()));
     let durable = facts.consumers.iter().filter(|consumer| consumer.is_durable);
@@ -208,7 +207,7 @@ fn stream_row(state: &AdminState, id: QueueId) -> Option<(Value, Vec<String>)> {
         "configuration": facts.config,
         "consumers": durable.map(|consumer| json!(consumer.config)).collect::<Value>(),
     });
-    has_configuration.then(|| (row, keys.collect()))
+    has_own_declaration.then(|| (row, keys.collect()))
 }
 
 /// Imports a document, all or nothing. Existing objects are not deleted.

@@ -16,7 +16,6 @@ const QUORUM: &[QueueKind] = &[QueueKind::Quorum];
 const STREAMS: &[QueueKind] = &[QueueKind::Stream];
 const ALL: &[QueueKind] = &[QueueKind::Classic, QueueKind::Quorum, QueueKind::Stream];
 /// Clients cannot give the argument; records have it.
-const NONE: &[QueueKind] = &[];
 
 const NATURAL: Takes = Takes::Whole { min: 0, max: i64::MAX };
 const POSITIVE: Takes = Takes::Whole { min: 1, max: i64::MAX };
@@ -45,7 +44,7 @@ pub fn find_policy_key(name: &str) -> Option<(&'static Argument, &'static Policy
 }
 
 /// Every argument, in the order in which declarations are compared.
-pub static QUEUE_ARGUMENTS: [Argument; 32] = [
+pub static QUEUE_ARGUMENTS: [Argument; 31] = [
     Argument::setting(
         ("x-queue-type", "the kind of the queue; `quorum` gives it the limits and defaults of RabbitMQ's quorum queues, and a `stream` keeps its messages"),
         KINDS,
@@ -222,22 +221,6 @@ pub static QUEUE_ARGUMENTS: [Argument; 32] = [
     Argument::noted("x-member-placement-tag", Takes::Text)
         .of(QUORUM)
         .noted_policy("member-placement-tag", LIMIT),
-    // Clients cannot give it: a client of JetStream makes the stream, and the record of the stream has its configuration.
-    Argument::setting(
-        ("x-stream-configuration", "the configuration of a stream, as its protocol has it"),
-        Takes::Text,
-        |queue, text| {
-            if let Taken::Text(text) = text {
-                queue.stream.get_or_insert_default().configuration = Box::from(text);
-            }
-        },
-        |queue| {
-            let configuration = queue.stream.as_ref().map(|stream| &stream.configuration);
-            let configuration = configuration.filter(|configuration| !configuration.is_empty())?;
-            Some(Value::text(configuration).into_owned())
-        },
-    )
-    .of(NONE),
     Argument::setting(
         ("x-max-age", "the age at which a message leaves a stream"),
         Takes::Age,

@@ -138,7 +138,7 @@ pub fn end_restore<W: World>(
             return Err(BrokerError::NoQueue(Name::new(name)));
         }
         let append = |record| world.append(vec![record]).first;
-        queue.end_restore(next, consumers.to_vec(), world.stream_forms(), now, append, effects);
+        queue.end_restore(next, consumers.to_vec(), now, append, effects);
         Ok(confirm_stream(world, queue))
     })??;
     let id = find_queue(world, actor, name)?;
@@ -386,10 +386,10 @@ pub fn unpin_stream_consumer<W: World>(
 ) -> Result<bool, BrokerError> {
     with_stream(world, actor, Action::Consume, stream, |queue, _| {
         let found = queue.stream().and_then(|stream| stream.consumer(consumer));
-        let configuration = found.map(|found| found.settings().configuration.clone()).unwrap_or_default();
+        let Some(settings) = found.map(|found| found.settings().clone()) else { return false };
         let had_pin = queue.unpin_stream_consumer(consumer);
         if had_pin {
-            let what = AdvisoryKind::Unpinned { is_by_operator: true, configuration: &configuration };
+            let what = AdvisoryKind::Unpinned { is_by_operator: true, settings: &settings };
             advise(world, queue, &Name::new(consumer), what);
         }
         had_pin

@@ -45,7 +45,7 @@ pub(super) fn of_changed<W: World>(
             authorize_map(world, actor, name, map)?;
             note_maker(world, actor, &mut settings);
         }
-        Some(_) => settings.set_maker(maker.map(Name::new).as_ref()),
+        Some(_) => settings.set_maker(maker.map(Name::new)),
         None => settings.set_maker(None),
     }
     Ok(settings)
@@ -76,5 +76,5 @@ fn authorize_map<W: World>(
 
 /// Notes a stored user as the maker. The rights of the others, such as the operator, cannot be asked for later.
 fn note_maker<W: World>(world: &W, actor: &Actor<'_>, settings: &mut QueueSettings) {
-    settings.set_maker(world.maker_of(actor.identity).as_ref());
+    settings.set_maker(world.maker_of(actor.identity));
 }

@@ -6,7 +6,10 @@ use crate::route::pattern::{Pattern, PatternError, is_match};
 /// A set of patterns; without one it takes every subject.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct Filter {
-    patterns: Vec<(Name, Pattern)>,
+    /// The patterns as they were given.
+    texts: Vec<Name>,
+    /// None if one of them takes every subject.
+    patterns: Vec<Pattern>,
 }
 
 impl Filter {
@@ -21,11 +24,11 @@ impl Filter {
     /// # Errors
     /// A text is no pattern.
     pub fn of(texts: &[&[u8]]) -> Result<Filter, PatternError> {
+        let mut patterns = texts.iter().map(|text| Pattern::nats(text)).collect::<Result<Vec<_>, _>>()?;
         if texts.iter().any(|text| *text == b">") {
-            return Ok(Filter::all());
+            patterns.clear();
         }
-        let parse = |text: &&[u8]| Ok((Name::new(text), Pattern::nats(text)?));
-        Ok(Filter { patterns: texts.iter().map(parse).collect::<Result<_, _>>()? })
+        Ok(Filter { texts: texts.iter().map(|text| Name::new(text)).collect(), patterns })
     }
 
     /// Whether it takes every subject.
@@ -37,20 +40,20 @@ impl Filter {
     /// Whether it takes a subject.
     #[must_use]
     pub fn takes(&self, subject: &[u8]) -> bool {
-        self.patterns.is_empty() || self.patterns.iter().any(|(_, pattern)| is_match(pattern, subject))
+        self.patterns.is_empty() || self.patterns.iter().any(|pattern| is_match(pattern, subject))
     }
 
     /// The only subject that it takes, if it is a single one without wildcards.
     pub(crate) fn subject(&self) -> Option<&[u8]> {
         match self.patterns.as_slice() {
-            [(_, pattern)] => pattern.subject().map(Name::as_bytes),
+            [pattern] => pattern.subject().map(Name::as_bytes),
             _ => None,
         }
     }
 
-    /// The texts of its patterns.
-    pub fn texts(&self) -> impl Iterator<Item = &Name> {
-        self.patterns.iter().map(|(text, _)| text)
+    /// The patterns as they were given.
+    pub fn texts(&self) -> impl Iterator<Item = &Name> + Clone {
+        self.texts.iter()
     }
 }
 

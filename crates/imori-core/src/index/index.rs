@@ -115,6 +115,23 @@ impl Index {
         self.subjects.first(subject)
     }
 
+    /// The first message with this number or a higher one.
+    pub(crate) fn next_from(&self, sequence: u64) -> Option<u64> {
+        self.sequences.next(sequence).map(|(sequence, _)| sequence)
+    }
+
+    /// All messages by rising number.
+    pub(crate) fn all(&self) -> impl Iterator<Item = u64> {
+        std::iter::successors(self.first(), |last| self.next_from(last.checked_add(1)?))
+    }
+
+    /// The messages of a subject by rising number.
+    pub(crate) fn of_subject(&self, subject: &[u8]) -> impl Iterator<Item = u64> {
+        std::iter::successors(self.first_of(subject), |last| {
+            self.subjects.next(subject, last.checked_add(1)?)
+        })
+    }
+
     /// The newest message of a subject.
     #[must_use]
     pub fn last_of(&self, subject: &[u8]) -> Option<u64> {

@@ -10,6 +10,8 @@ use super::subject::{is_subset, is_valid};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SubjectMap {
     source: String,
+    /// The source and the destination as they were given.
+    texts: (String, String),
     /// Tokens of the source before its `>`, or all of them.
     prefix_len: usize,
     steps: Vec<Step>,
@@ -98,6 +100,11 @@ impl SubjectMap {
         tokens.filter(|_| !self.has_rest).map(|tokens| tokens.join(".").into_bytes())
     }
 
+    /// The source and the destination as they were given.
+    pub fn texts(&self) -> (&str, &str) {
+        (&self.texts.0, &self.texts.1)
+    }
+
     /// Reads a change of subjects. An empty source stands for `>`; `None` for an empty destination, which leaves subjects as
     /// they are.
     ///
@@ -108,6 +115,7 @@ impl SubjectMap {
             return Ok(None);
         }
         check_tokens(destination)?;
+        let texts = (source.to_owned(), destination.to_owned());
         let source = if source.is_empty() { ">" } else { source };
         let tokens: Vec<_> = source.split('.').collect();
         let has_rest = tokens.last() == Some(&">");
@@ -128,7 +136,7 @@ impl SubjectMap {
             steps.push(step(token, &wildcards, is_literal)?);
         }
         let prefix_len = tokens.len() - usize::from(has_rest);
-        Ok(Some(Self { source: source.to_string(), prefix_len, steps, has_rest }))
+        Ok(Some(Self { source: source.to_string(), texts, prefix_len, steps, has_rest }))
     }
 
     /// The changed subject; `None` for a subject that the source does not match, which stays. `random` is any number.

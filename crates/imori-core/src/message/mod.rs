@@ -5,6 +5,7 @@
 
 mod publication;
 mod stream_publish;
+mod schedule;
 mod stored;
 mod view;
 mod properties;
@@ -19,9 +20,8 @@ pub use address::{
 pub use envelope::{Death, DeathReason, Deaths, Envelope};
 pub use properties::{OriginId, Origins, Properties, Property, Span};
 pub use publication::Publication;
+pub use schedule::{Calendar, Schedule, ScheduleTimes, ScheduleTtl};
 pub use stored::{BODY_SHARED_MIN, Message};
-pub use stream_publish::{
-    BatchEnd, BatchPublish, MessageRole, Receipt, Rollup, SchedulePublish, StreamAsks, StreamPublish,
-};
+pub use stream_publish::{BatchEnd, BatchPublish, Receipt, Rollup, StreamAsks, StreamPublish};
 pub use value::Value;
 pub use view::{AddressParts, FILTER_VALUE, HeaderReader, HeaderReaders, MessageView, NoHeaders, OFFSET};

@@ -98,6 +98,12 @@ pub struct Properties {
     pub is_persistent: bool,
     /// The reply address is an inbox of this broker.
     pub replies_to_inbox: bool,
+    /// In a stream, the message outlives the limit of age.
+    pub never_expires: bool,
+    /// The message tells the readers of a stream that its subject was deleted.
+    pub is_marker: bool,
+    /// The body is the value of a counter of a stream, in decimal.
+    pub is_count: bool,
     /// The priority, 0 being the lowest; `None` if the publisher set none.
     pub priority: Option<u8>,
     /// Maximum time in a queue, in milliseconds.
@@ -116,6 +122,9 @@ impl Properties {
             origin,
             is_persistent: false,
             replies_to_inbox: false,
+            never_expires: false,
+            is_marker: false,
+            is_count: false,
             priority: None,
             expiration_ms: None,
             delay_ms: None,
@@ -129,6 +138,11 @@ impl Properties {
         if let Some(place) = self.spans.get_mut(property as usize) {
             *place = span;
         }
+    }
+
+    /// These properties of a message whose body is the value of a counter.
+    pub(crate) fn of_count(self) -> Properties {
+        Properties { is_count: true, ..self }
     }
 
     /// Marks the message as the last of its group, which its consumer then gives up.

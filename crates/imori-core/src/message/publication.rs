@@ -7,8 +7,9 @@ use bytes::Bytes;
 
 use super::properties::Properties;
 use super::stored::Message;
-use super::stream_publish::{StreamAsks, StreamPublish};
+use super::stream_publish::{Receipt, StreamAsks, StreamPublish};
 use super::view::MessageView;
+use crate::confirm::Lsn;
 use crate::id::ConnectionId;
 use crate::memory::Gauge;
 use crate::name::Name;
@@ -81,6 +82,16 @@ impl<'a> Publication<'a> {
     /// What the headers ask of the streams that get the message.
     pub(crate) fn asks(&self) -> Option<&'a StreamPublish<'a>> {
         self.asks?.headers
+    }
+
+    /// What a stream's answer tells.
+    pub(crate) fn receipt(&self) -> Receipt<'a> {
+        self.asks.map(|asks| asks.receipt).unwrap_or_default()
+    }
+
+    /// The record up to which the journal has to be durable before readers may see the message, if that is not its own.
+    pub(crate) fn through(&self) -> Option<Lsn> {
+        self.asks?.through
     }
 
     /// The publisher's name, if its protocol gives one.

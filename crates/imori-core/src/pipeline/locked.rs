@@ -10,7 +10,7 @@ use crate::confirm::{Confirm, Level, Lsn};
 use crate::id::QueueId;
 use crate::message::{AddressView, Publication};
 use crate::queue::{Arrival, Queue, QueueFull};
-use crate::record::{NewRecord, RecordKind, encode_numbered};
+use crate::record::{InStreams, NewRecord, RecordKind, encode_for_streams};
 use crate::route::DurabilityPlan;
 use crate::time::Time;
 
@@ -85,20 +85,41 @@ impl LockedPlan {
         now: Time,
     ) -> Option<NewRecord> {
         let is_persistent = publication.view().properties.is_persistent;
-        let (mut asked, mut numbers) = (Vec::with_capacity(self.takers.len()), Vec::new());
+        let (mut asked, mut streams) = (Vec::with_capacity(self.takers.len()), Vec::new());
         for id in &self.takers {
             let Some(queue) = queues.find(*id).filter(|queue| is_persistent || queue.is_stream()) else {
                 continue;
             };
             asked.push(kept_by(queue));
-            numbers.extend(queue.reserve_sequence());
+            let sequence = queue.reserve_sequence(publication, address.subject());
+            let durability = queue.durability().zip(sequence);
+            streams.extend(durability.map(|(durability, sequence)| (*id, durability.id, sequence)));
         }
         self.durability = DurabilityPlan::among(asked);
         let kept = &self.durability.queues;
+        if kept.is_empty() {
+            return None;
+        }
         // A stream that is kept in memory alone is not in the record.
-        numbers.retain(|(queue, _)| kept.contains(queue));
-        let encode = || encode_numbered(&publication.view(), address, None, (kept, &numbers), now);
-        (!kept.is_empty()).then(|| NewRecord::new(RecordKind::Message, encode()))
+        streams.retain(|(_, durable, _)| kept.contains(durable));
+        let encode =
+            |in_streams| encode_for_streams(&publication.view(), address, None, (kept, in_streams), now);
+        let payload = match &*streams {
+            [] => encode(InStreams::default()),
+            streams => {
+                let sequences: Vec<_> =
+                    streams.iter().map(|(_, durable, sequence)| (*durable, *sequence)).collect();
+                let removals = streams.iter().filter_map(|(id, durable, _)| {
+                    queues.find(*id)?.reserved_removals().map(|removals| (*durable, removals.clone()))
+                });
+                let removals: Vec<_> = removals.collect();
+                let removals: Vec<_> =
+                    removals.iter().map(|(durable, removals)| (*durable, removals)).collect();
+                let schedule = publication.asks().and_then(|asked| asked.schedule.as_deref());
+                encode(InStreams { sequences: &sequences, removals: &removals, schedule })
+            }
+        };
+        Some(NewRecord::new(RecordKind::Message, payload))
     }
 
     /// The confirm once all records up to `through` are durable. If every queue already had the

@@ -36,6 +36,8 @@ pub(crate) use offer::offer;
 pub use outgoing::announce;
 pub(crate) use outgoing::publish_outgoing;
 pub(crate) use own::append_archived;
+#[cfg(test)]
+pub(crate) use own::record_of;
 pub(crate) use record::{
     group_bytes, is_scarce, message_record, record_annotations, record_counts, record_effects,
 };

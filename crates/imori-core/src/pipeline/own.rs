@@ -3,14 +3,13 @@
 use std::sync::Arc;
 
 use crate::confirm::{Level, Lsn};
-use crate::entries::Entry;
 use crate::message::{
-    Address, AddressView, Deaths, MessageRole, Property, Publication, Rollup, StreamAsks, StreamPublish,
+    Address, AddressView, Deaths, Property, Publication, Rollup, ScheduleTtl, StreamAsks, StreamPublish,
     TOPIC_EXCHANGE,
 };
 use crate::queue::{Arrival, Effects, Queue};
-use crate::record::{NewRecord, RecordKind, encode_numbered};
-use crate::stream::{ArchivedMessage, Scheduled, Stream, StreamForm};
+use crate::record::{InStreams, NewRecord, RecordKind, encode_for_streams};
+use crate::stream::{ArchivedMessage, StreamMessage};
 use crate::time::Time;
 use crate::world::World;
 
@@ -24,15 +23,18 @@ fn publish_markers<W: World>(world: &W, queue: &mut Queue, now: Time, effects: &
     let Some(stream) = queue.stream.as_mut().filter(|stream| !stream.unmarked.is_empty()) else { return };
     let unmarked = std::mem::take(&mut stream.unmarked);
     let Some(ttl) = stream.settings.marker_ttl else { return };
-    let form = world.stream_forms().marker(ttl);
+    let mut form = world.stream_forms().form(&StreamMessage::Marker { ttl }, world.header_readers());
+    form.properties.is_marker = true;
+    form.properties.expiration_ms = u32::try_from(ttl.as_millis()).ok();
     for subject in unmarked {
         // A newer message of the subject needs no marker.
         if queue.stream.as_ref().is_some_and(|stream| stream.index.count_of(subject.as_bytes()) > 0) {
             continue;
         }
-        let role = MessageRole { is_marker: true, ..MessageRole::default() };
-        let headers = StreamPublish { rollup: Some(Rollup::Subject), role, ..StreamPublish::default() };
-        publish_form(world, queue, subject.as_bytes(), &form, &headers, now, effects);
+        let headers = StreamPublish { rollup: Some(Rollup::Subject), ..StreamPublish::default() };
+        let body = form.body.as_deref().unwrap_or_default();
+        let publication = Publication::new(&form.properties, &form.text, body);
+        publish_form(world, queue, subject.as_bytes(), publication, &headers, now, effects);
     }
 }
 
@@ -42,34 +44,45 @@ fn publish_scheduled<W: World>(world: &W, queue: &mut Queue, now: Time, effects:
         let Some(stream) = &mut queue.stream else { return };
         stream.is_schedule_on_disk = false;
         let Some((_, sequence)) = stream.roles.first_due().filter(|(due, _)| *due <= now) else { return };
-        let schedule = queue.read_message(sequence);
-        let mut is_on_disk = schedule.is_none();
-        let mut last_of = |subject: &[u8]| {
-            let last = queue.stream.as_ref()?.index.last_of(subject)?;
-            let found = queue.read_message(last);
-            is_on_disk |= found.is_none();
-            found
-        };
-        let scheduled = schedule.as_ref().and_then(|schedule: &Entry| {
-            world.stream_forms().scheduled(schedule, &mut last_of, now, world.header_readers())
-        });
-        if is_on_disk {
+        let Some(mut scheduled) = stream.roles.scheduled(sequence).cloned() else { return };
+        let schedule = Arc::clone(&scheduled.schedule);
+        let source = schedule.source.as_ref().and_then(|source| stream.index.last_of(source.as_bytes()));
+        let entry = queue.read_message(sequence);
+        let content = source.map_or_else(|| entry.clone(), |source| queue.read_message(source));
+        let (Some(entry), Some(content)) = (entry, content) else {
             if let Some(stream) = &mut queue.stream {
                 stream.is_schedule_on_disk = true;
             }
             return;
-        }
-        let mut role = queue.stream.as_ref().map(|stream| stream.roles.of(sequence)).unwrap_or_default();
-        role.next_due = scheduled.as_ref().and_then(|scheduled| scheduled.next);
-        if let Some(Scheduled { target, form, is_rollup, .. }) = &scheduled {
-            let headers =
-                StreamPublish { rollup: is_rollup.then_some(Rollup::Subject), ..StreamPublish::default() };
-            publish_form(world, queue, target.as_bytes(), form, &headers, now, effects);
-        }
-        if role.next_due.is_none() {
-            queue.delete_message(sequence, effects);
-        } else if let Some(stream) = &mut queue.stream {
-            stream.roles.set(sequence, role);
+        };
+        let next = if schedule.times.is_repeating() { schedule.times.next(now, now) } else { None };
+        let message =
+            StreamMessage::Scheduled { entry: &entry, schedule: &schedule, content: &content, next };
+        let mut form = world.stream_forms().form(&message, world.header_readers());
+        form.properties.never_expires = schedule.ttl == Some(ScheduleTtl::Never);
+        form.properties.expiration_ms = match schedule.ttl {
+            Some(ScheduleTtl::After(ttl)) => u32::try_from(ttl.as_millis()).ok(),
+            Some(ScheduleTtl::Never) | None => None,
+        };
+        let headers = StreamPublish {
+            rollup: schedule.is_rollup.then_some(Rollup::Subject),
+            replaced: next.is_none().then_some(sequence),
+            ..StreamPublish::default()
+        };
+        let stored = content.message().view().body;
+        let publication =
+            Publication::new(&form.properties, &form.text, form.body.as_deref().unwrap_or(stored));
+        publish_form(world, queue, schedule.target.as_bytes(), publication, &headers, now, effects);
+        match &mut queue.stream {
+            Some(stream) if next.is_some() => {
+                (scheduled.last, scheduled.due) = (now, next);
+                stream.roles.schedule(sequence, scheduled);
+            }
+            // The stream has refused what the schedule publishes.
+            Some(stream) if stream.index.contains(sequence) => {
+                queue.remove_message(sequence, effects);
+            }
+            _ => {}
         }
     }
 }
@@ -79,14 +92,13 @@ fn publish_form<W: World>(
     world: &W,
     queue: &mut Queue,
     subject: &[u8],
-    form: &StreamForm,
+    publication: Publication<'_>,
     headers: &StreamPublish<'_>,
     now: Time,
     effects: &mut Effects,
 ) {
-    let body = form.body.as_deref().unwrap_or_default();
     let asks = StreamAsks::from(headers);
-    let publication = Publication::new(&form.properties, &form.text, body).asking(&asks);
+    let publication = publication.asking(&asks);
     // A marker or a scheduled message that does not fit has nobody who could be told.
     if queue.stream_admits(&publication, subject).is_ok() {
         append_alone(world, queue, &publication, subject, now, effects);
@@ -122,21 +134,13 @@ pub(crate) fn append_archived<W: World>(
     if !queue.skip_to(message.sequence) {
         return false;
     }
-    let forms = world.stream_forms();
     let publication = Publication::with_shared_body(&message.properties, &message.text, &message.body);
-    let has_roles = queue.stream().is_some_and(Stream::has_roles);
-    let role = match has_roles {
-        true => forms.role(&publication.view(), message.time, now),
-        false => MessageRole::default(),
-    };
-    let headers = StreamPublish { role, ..StreamPublish::default() };
+    let headers = StreamPublish { schedule: message.schedule.clone(), ..StreamPublish::default() };
     let asks = StreamAsks::from(&headers);
     let subject = message.subject.as_bytes();
     append_alone(world, queue, &publication.asking(&asks), subject, message.time, effects);
-    if let Some(stream) = queue.stream.as_mut().filter(|stream| stream.settings.is_counter)
-        && let Some(value) = forms.count(&message.body)
-    {
-        stream.note_count(subject, message.sequence, value);
+    if let Some(stream) = &mut queue.stream {
+        stream.roles.skip_missed(message.sequence, now);
     }
     true
 }
@@ -166,11 +170,29 @@ pub(crate) fn record_in_stream<W: World>(
     (address, deaths): (&AddressView<'_>, Option<&Arc<Deaths>>),
     now: Time,
 ) -> Lsn {
-    let level = queue.level();
-    let Some((id, sequence)) = queue.reserve_sequence().filter(|_| level > Level::Memory) else {
-        return Lsn::NONE;
+    let record = record_of(queue, publication, (address, deaths.map(|deaths| &**deaths)), now);
+    record.map_or(Lsn::NONE, |record| world.append(vec![record]).first)
+}
+
+/// Gives a message its number in a locked stream. Returns its record, if the stream is stored on disk.
+pub(crate) fn record_of(
+    queue: &mut Queue,
+    publication: &Publication<'_>,
+    (address, deaths): (&AddressView<'_>, Option<&Deaths>),
+    now: Time,
+) -> Option<NewRecord> {
+    let sequence = queue.reserve_sequence(publication, address.subject());
+    let (durability, sequence) = queue.durability().zip(sequence)?;
+    if durability.level == Level::Memory {
+        return None;
+    }
+    let id = durability.id;
+    let removals = queue.reserved_removals().map(|removals| (id, removals));
+    let in_streams = InStreams {
+        sequences: &[(id, sequence)],
+        removals: removals.as_slice(),
+        schedule: publication.asks().and_then(|asked| asked.schedule.as_deref()),
     };
-    let deaths = deaths.map(|deaths| &**deaths);
-    let payload = encode_numbered(&publication.view(), address, deaths, (&[id], &[(id, sequence)]), now);
-    world.append(vec![NewRecord::new(RecordKind::Message, payload)]).first
+    let payload = encode_for_streams(&publication.view(), address, deaths, (&[id], in_streams), now);
+    Some(NewRecord::new(RecordKind::Message, payload))
 }

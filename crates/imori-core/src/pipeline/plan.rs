@@ -8,7 +8,7 @@ use super::batch::Batch;
 use crate::confirm::Level;
 use crate::error::BrokerError;
 use crate::id::DurableQueueId;
-use crate::limits::RECORD_SLACK_BYTES;
+use crate::limits::{RECORD_SLACK_BYTES, SUBJECT_BYTES_MAX};
 use crate::message::{Deaths, Property};
 use crate::queue::{Durability, Queue};
 use crate::record::message_bytes_max;
@@ -17,6 +17,9 @@ use crate::world::World;
 
 /// Bytes of the sequence number of a message in one stream, in its record.
 const SEQUENCE_BYTES_MAX: usize = 16;
+
+/// Bytes of what a publisher asks of streams, in the record of the message: subjects of a schedule, and its times.
+const ASKS_BYTES_MAX: usize = 3 * SUBJECT_BYTES_MAX + 256;
 
 /// The plan of a batch that no queue has yet.
 pub(crate) struct Plan<'r> {
@@ -60,7 +63,8 @@ impl<'r> Plan<'r> {
         };
         let queues = durability.queues.len();
         let numbers = if durability.has_streams { SEQUENCE_BYTES_MAX * (queues + 1) } else { 0 };
-        let payload = message_bytes_max(&first.view(), batch.address, None, queues) + numbers;
+        let asks = if first.asks().is_some() { ASKS_BYTES_MAX } else { 0 };
+        let payload = message_bytes_max(&first.view(), batch.address, None, queues) + numbers + asks;
         let (bytes, bytes_max) = (payload + RECORD_SLACK_BYTES, world.group_bytes_max());
         if bytes > bytes_max {
             return Err(BrokerError::RecordTooLarge { bytes, bytes_max, queues });

@@ -13,9 +13,6 @@ use crate::stream::StreamSettings;
 /// The argument of a subscription's queue that names its reader; the queue drops that reader's own messages.
 pub const NO_LOCAL_ARGUMENT: &str = "x-no-local";
 
-/// The argument that names the user whose rights a stream's republished messages need. Only the broker writes it.
-const MAKER_ARGUMENT: &str = "imori-maker";
-
 /// The target of a queue's rejected, expired and overflowing messages.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DeadLetterTarget {
@@ -72,29 +69,22 @@ impl QueueSettings {
 
     /// The publisher that [`NO_LOCAL_ARGUMENT`] excludes, if the argument is there.
     pub fn no_local(&self) -> Option<&[u8]> {
-        self.other_text(NO_LOCAL_ARGUMENT)
+        self.others.entries().iter().find_map(|(name, value)| match value {
+            Value::Text(text) if name.as_bytes() == NO_LOCAL_ARGUMENT.as_bytes() => Some(&**text),
+            _ => None,
+        })
     }
 
-    /// The user in whose name a stream republishes, as [`Access::maker_of`](crate::world::Access::maker_of) tells; `None` if
-    /// the broker itself does.
+    /// The user in whose name a stream republishes; `None` if the broker itself does.
     pub fn maker(&self) -> Option<&[u8]> {
-        self.other_text(MAKER_ARGUMENT)
+        self.stream.as_ref()?.maker.as_ref().map(Name::as_bytes)
     }
 
     /// Replaces the user in whose name a stream republishes.
-    pub(crate) fn set_maker(&mut self, maker: Option<&Name>) {
-        let others =
-            self.others.entries().iter().filter(|(name, _)| name.as_bytes() != MAKER_ARGUMENT.as_bytes());
-        let maker =
-            maker.map(|maker| (Name::from(MAKER_ARGUMENT), Value::text(maker.as_bytes()).into_owned()));
-        self.others = Arguments::new(others.cloned().chain(maker).collect::<Vec<_>>());
-    }
-
-    fn other_text(&self, argument: &str) -> Option<&[u8]> {
-        self.others.entries().iter().find_map(|(name, value)| match value {
-            Value::Text(text) if name.as_bytes() == argument.as_bytes() => Some(&**text),
-            _ => None,
-        })
+    pub(crate) fn set_maker(&mut self, maker: Option<Name>) {
+        if let Some(stream) = &mut self.stream {
+            stream.maker = maker;
+        }
     }
 }
 

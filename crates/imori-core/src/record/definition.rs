@@ -7,6 +7,7 @@
 use std::collections::BTreeSet;
 
 use super::fields::{Fields, RecordError, push_short};
+use super::stream_settings::{push_stream_settings, stream_settings};
 use crate::arguments::{read_recorded, recorded};
 use crate::confirm::Lsn;
 use crate::id::{DurableQueueId, VhostId};
@@ -15,7 +16,7 @@ use crate::queue::QueueSettings;
 use crate::route::pattern::Syntax;
 use crate::route::{Arguments, BindingKey, ExchangeKind, Settings};
 
-const VERSION: u8 = 3;
+const VERSION: u8 = 4;
 
 /// A change of the durable topology.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -400,13 +401,16 @@ fn syntax(number: u8) -> Result<Syntax, RecordError> {
     of_number(&SYNTAXES, number, "syntax of a key")
 }
 
-/// `vhost u32, name short, arguments short, other arguments`. A queue that is exclusive or goes by itself is not
+/// `vhost u32, name short, arguments short, is_stream u8`, the settings of a stream if there are any, and the other
+/// arguments. A queue that is exclusive or goes by itself is not
 /// durable, so that neither is recorded.
 fn push_queue(out: &mut Vec<u8>, vhost: VhostId, name: &Name, settings: &QueueSettings) {
     out.extend_from_slice(&vhost.0.to_le_bytes());
     push_short(out, name.as_bytes());
     let arguments = recorded(settings);
     push_short(out, arguments.as_bytes());
+    out.push(u8::from(settings.stream.is_some()));
+    settings.stream.iter().for_each(|stream| push_stream_settings(out, stream));
     out.extend_from_slice(settings.others.as_bytes());
 }
 
@@ -414,8 +418,13 @@ fn queue(fields: &mut Fields<'_>) -> Result<(VhostId, Name, QueueSettings), Reco
     const UNKNOWN: RecordError = RecordError::Unknown("arguments of a queue");
     let (vhost, name) = (VhostId(fields.u32()?), Name::new(fields.short()?));
     let arguments = Arguments::from_bytes(fields.short()?).ok_or(UNKNOWN)?;
+    let stream = match fields.u8()? {
+        0 => None,
+        1 => Some(Box::new(stream_settings(fields)?)),
+        _ => return Err(UNKNOWN),
+    };
     let others = Arguments::from_bytes(fields.rest()).ok_or(UNKNOWN)?;
-    let declared = QueueSettings { is_durable: true, others, ..QueueSettings::default() };
+    let declared = QueueSettings { is_durable: true, stream, others, ..QueueSettings::default() };
     Ok((vhost, name, read_recorded(declared, &arguments).ok_or(UNKNOWN)?))
 }
 

@@ -10,10 +10,15 @@ use std::num::NonZeroU32;
 use std::sync::Arc;
 
 use super::fields::{Fields, RecordError, push_short};
-use super::ranges::{number, push_number};
+use super::optional::push_long;
+use super::ranges::{number, push_number, push_ranges, ranges, ranges_of};
+use super::schedule::{push_schedule, schedule};
 use crate::id::DurableQueueId;
-use crate::message::{Address, AddressView, Death, DeathReason, Deaths, MessageView, OriginId, Properties};
+use crate::message::{
+    Address, AddressView, Death, DeathReason, Deaths, MessageView, OriginId, Properties, Rollup, Schedule,
+};
 use crate::name::Name;
+use crate::stream::Removals;
 use crate::time::Time;
 
 const VERSION: u8 = 2;
@@ -33,9 +38,43 @@ const ANNOTATIONS: u64 = 1;
 /// Flag of the extension: sequence numbers in streams, as their number and for each the queue's index and the sequence
 /// number.
 const SEQUENCES: u64 = 2;
+/// Flags of the extension without a field: properties that only streams read.
+const NEVER_EXPIRES: u64 = 1 << 2;
+const MARKER: u64 = 1 << 3;
+const COUNT: u64 = 1 << 4;
+/// Flag of the extension: the schedule on which streams publish the message again (`schedule.rs`).
+const SCHEDULE: u64 = 1 << 5;
+/// Flags of the extension without a field: the message replaces the earlier ones of its subject, or all.
+const REPLACES_SUBJECT: u64 = 1 << 6;
+const REPLACES_ALL: u64 = 1 << 7;
+/// Flag of the extension: a subject whose earlier messages go, as `short`.
+const ENDED_SCHEDULE: u64 = 1 << 8;
+/// Flag of the extension: messages that give way, as the number of streams and for each the queue's index and ranges of
+/// sequence numbers (`ranges.rs`).
+const DROPPED: u64 = 1 << 9;
 /// The flags of the extension that this release knows. A record with any other is refused: its fields would be taken
 /// for text.
-const EXTENSION_KNOWN: u64 = ANNOTATIONS | SEQUENCES;
+const EXTENSION_KNOWN: u64 = ANNOTATIONS
+    | SEQUENCES
+    | NEVER_EXPIRES
+    | MARKER
+    | COUNT
+    | SCHEDULE
+    | REPLACES_SUBJECT
+    | REPLACES_ALL
+    | ENDED_SCHEDULE
+    | DROPPED;
+
+/// What a record tells of a message that enters streams. The default is that of a message that enters none.
+#[derive(Debug, Default, Clone, Copy)]
+pub struct InStreams<'a> {
+    /// The sequence number of the message in each stream.
+    pub sequences: &'a [(DurableQueueId, u64)],
+    /// The messages that leave with it, by stream; what they replace is the same for all.
+    pub removals: &'a [(DurableQueueId, &'a Removals)],
+    /// The schedule on which the streams publish it again.
+    pub schedule: Option<&'a Schedule>,
+}
 
 /// A message as decoded from its record.
 #[derive(Debug, Clone)]
@@ -52,6 +91,14 @@ pub struct MessageRecord<'a> {
     pub queues: Vec<DurableQueueId>,
     /// The sequence number of the message in each of them that is a stream.
     pub sequences: Vec<(DurableQueueId, u64)>,
+    /// The messages that leave these streams with it, as far as that differs from stream to stream.
+    pub dropped: Vec<(DurableQueueId, Vec<(u64, u64)>)>,
+    /// The earlier messages that it replaces in each of these streams.
+    pub rollup: Option<Rollup>,
+    /// The subject of the schedule that it ends, whose earlier messages go.
+    pub ended_schedule: Option<&'a [u8]>,
+    /// The schedule on which these streams publish it again.
+    pub schedule: Option<Arc<Schedule>>,
     /// The history, if the message comes from another queue.
     pub deaths: Option<Arc<Deaths>>,
     /// When the message arrived.
@@ -72,7 +119,8 @@ pub fn message_bytes_max(
     let address = address.exchange().len() + address.subject().len();
     let spans = 5 * view.properties.spans().count();
     let deaths = deaths.map_or(0, deaths_bytes);
-    FIELDS_BYTES + address + 8 * queue_count + spans + deaths + view.text.len() + view.body.len()
+    let marks = usize::from(extension_flags(view.properties, None, &InStreams::default()) != 0);
+    FIELDS_BYTES + marks + address + 8 * queue_count + spans + deaths + view.text.len() + view.body.len()
 }
 
 /// Encodes a message for these queues. Before handing it to the journal, the caller has to check its
@@ -85,20 +133,20 @@ pub fn encode_message(
     queues: &[DurableQueueId],
     time: Time,
 ) -> Vec<u8> {
-    encode_numbered(view, address, deaths, (queues, &[]), time)
+    encode_for_streams(view, address, deaths, (queues, InStreams::default()), time)
 }
 
-/// Encodes a message as [`encode_message`] does, with its sequence numbers in those of the queues that are streams.
+/// Encodes a message as [`encode_message`] does, for queues of which some are streams.
 #[must_use]
-pub fn encode_numbered(
+pub fn encode_for_streams(
     view: &MessageView<'_>,
     address: &AddressView<'_>,
     deaths: Option<&Deaths>,
-    (queues, sequences): (&[DurableQueueId], &[(DurableQueueId, u64)]),
+    (queues, in_streams): (&[DurableQueueId], InStreams<'_>),
     time: Time,
 ) -> Vec<u8> {
     let mut out = Vec::with_capacity(message_bytes_max(view, address, deaths, queues.len()));
-    push_message(&mut out, view, address, deaths, (queues, sequences), time);
+    push_message(&mut out, view, address, deaths, (queues, in_streams), time);
     out
 }
 
@@ -108,11 +156,12 @@ pub(super) fn push_message(
     view: &MessageView<'_>,
     address: &AddressView<'_>,
     deaths: Option<&Deaths>,
-    (queues, sequences): (&[DurableQueueId], &[(DurableQueueId, u64)]),
+    (queues, in_streams): (&[DurableQueueId], InStreams<'_>),
     time: Time,
 ) {
     let properties = view.properties;
     let annotations = deaths.and_then(Deaths::annotations);
+    let extension = extension_flags(properties, annotations, &in_streams);
     let flag = |is_there, flag| if is_there { flag } else { 0 };
     let flags = flag(properties.is_persistent, PERSISTENT)
         | flag(properties.replies_to_inbox, REPLIES_TO_INBOX)
@@ -120,7 +169,7 @@ pub(super) fn push_message(
         | flag(properties.expiration_ms.is_some(), EXPIRATION)
         | flag(properties.timestamp.is_some(), TIMESTAMP)
         | flag(deaths.is_some_and(|deaths| !deaths.is_empty()), DEATHS)
-        | flag(annotations.is_some() || !sequences.is_empty(), EXTENDED)
+        | flag(extension != 0, EXTENDED)
         | flag(properties.delay_ms.is_some(), DELAY);
     out.extend_from_slice(&[VERSION, properties.origin.0, flags]);
     properties.priority.into_iter().for_each(|priority| out.push(priority));
@@ -140,26 +189,67 @@ pub(super) fn push_message(
         out.extend_from_slice(&len.to_le_bytes());
     }
     deaths.filter(|deaths| !deaths.is_empty()).into_iter().for_each(|deaths| push_deaths(out, deaths));
-    if flags & EXTENDED != 0 {
-        let numbered = if sequences.is_empty() { 0 } else { SEQUENCES };
-        push_number(out, annotations.map_or(0, |_| ANNOTATIONS) | numbered);
-    }
-    if let Some(annotations) = annotations {
-        let len = u32::try_from(annotations.len()).expect("annotations end at 64 KiB");
-        out.extend_from_slice(&len.to_le_bytes());
-        out.extend_from_slice(annotations);
-    }
-    if !sequences.is_empty() {
-        push_number(out, sequences.len() as u64);
-        for (queue, sequence) in sequences {
-            push_number(out, queues.iter().position(|own| own == queue).unwrap_or(usize::MAX) as u64);
-            push_number(out, *sequence);
-        }
+    if extension != 0 {
+        push_extension(out, extension, annotations, queues, &in_streams);
     }
     let text_len = u32::try_from(view.text.len()).expect("header blocks end at 64 KiB");
     out.extend_from_slice(&text_len.to_le_bytes());
     out.extend_from_slice(view.text);
     out.extend_from_slice(view.body);
+}
+
+#[inline]
+fn extension_flags(properties: &Properties, annotations: Option<&[u8]>, in_streams: &InStreams<'_>) -> u64 {
+    let flag = |is_there, flag| if is_there { flag } else { 0 };
+    let of_properties = flag(properties.never_expires, NEVER_EXPIRES)
+        | flag(properties.is_marker, MARKER)
+        | flag(properties.is_count, COUNT);
+    let InStreams { sequences, removals, schedule } = in_streams;
+    let first = removals.first().map(|(_, removals)| *removals);
+    let rollup = match first.and_then(|removals| removals.rollup) {
+        None => 0,
+        Some(Rollup::Subject) => REPLACES_SUBJECT,
+        Some(Rollup::All) => REPLACES_ALL,
+    };
+    of_properties
+        | rollup
+        | flag(annotations.is_some(), ANNOTATIONS)
+        | flag(!sequences.is_empty(), SEQUENCES)
+        | flag(schedule.is_some(), SCHEDULE)
+        | flag(first.is_some_and(|removals| removals.ended_schedule.is_some()), ENDED_SCHEDULE)
+        | flag(removals.iter().any(|(_, removals)| !removals.dropped.is_empty()), DROPPED)
+}
+
+/// Writes the extension with these flags.
+fn push_extension(
+    out: &mut Vec<u8>,
+    flags: u64,
+    annotations: Option<&[u8]>,
+    queues: &[DurableQueueId],
+    in_streams: &InStreams<'_>,
+) {
+    push_number(out, flags);
+    annotations.into_iter().for_each(|annotations| push_long(out, annotations));
+    let InStreams { sequences, removals, schedule } = in_streams;
+    let index = |queue| queues.iter().position(|own| own == queue).unwrap_or(usize::MAX) as u64;
+    if !sequences.is_empty() {
+        push_number(out, sequences.len() as u64);
+        for (queue, sequence) in *sequences {
+            push_number(out, index(queue));
+            push_number(out, *sequence);
+        }
+    }
+    schedule.iter().for_each(|schedule| push_schedule(out, schedule));
+    let ended = removals.first().and_then(|(_, removals)| removals.ended_schedule.as_deref());
+    ended.into_iter().for_each(|ended| push_short(out, ended));
+    if flags & DROPPED != 0 {
+        push_number(out, removals.len() as u64);
+        for (queue, removals) in *removals {
+            let ranges = ranges_of(removals.dropped.clone());
+            push_number(out, index(queue));
+            push_ranges(out, ranges.len(), ranges.into_iter());
+        }
+    }
 }
 
 impl<'a> MessageRecord<'a> {
@@ -191,13 +281,32 @@ impl<'a> MessageRecord<'a> {
             }
         }
         let deaths = if has(DEATHS) { Some(deaths(&mut fields)?) } else { None };
-        let (annotations, sequences) =
-            if has(EXTENDED) { extension(&mut fields, &queues)? } else { (None, Vec::new()) };
+        let extension = if has(EXTENDED) { extension(&mut fields, &queues)? } else { Extension::default() };
+        let Extension { flags, annotations, sequences, dropped, ended_schedule, schedule } = extension;
+        let has = |flag| flags & flag != 0;
+        properties.never_expires = has(NEVER_EXPIRES);
+        properties.is_marker = has(MARKER);
+        properties.is_count = has(COUNT);
+        let by_subject = has(REPLACES_SUBJECT).then_some(Rollup::Subject);
+        let rollup = if has(REPLACES_ALL) { Some(Rollup::All) } else { by_subject };
         let has_history = deaths.is_some() || annotations.is_some();
         let deaths = deaths.unwrap_or_default().with_annotations(annotations);
         let deaths = has_history.then(|| Arc::new(deaths));
         let text = fields.long()?;
-        Ok(MessageRecord { properties, text, body: fields.rest(), address, queues, sequences, deaths, time })
+        Ok(MessageRecord {
+            properties,
+            text,
+            body: fields.rest(),
+            address,
+            queues,
+            sequences,
+            dropped,
+            rollup,
+            ended_schedule,
+            schedule,
+            deaths,
+            time,
+        })
     }
 
     /// The message as a reader sees it.
@@ -207,11 +316,18 @@ impl<'a> MessageRecord<'a> {
     }
 }
 
-/// The fields of an extension: annotations and sequence numbers.
-type Extension = (Option<Box<[u8]>>, Vec<(DurableQueueId, u64)>);
+/// The fields of an extension.
+#[derive(Default)]
+struct Extension<'a> {
+    flags: u64,
+    annotations: Option<Box<[u8]>>,
+    sequences: Vec<(DurableQueueId, u64)>,
+    dropped: Vec<(DurableQueueId, Vec<(u64, u64)>)>,
+    ended_schedule: Option<&'a [u8]>,
+    schedule: Option<Arc<Schedule>>,
+}
 
-fn extension(fields: &mut Fields<'_>, queues: &[DurableQueueId]) -> Result<Extension, RecordError> {
-    const NO_QUEUE: RecordError = RecordError::Unknown("sequence number");
+fn extension<'a>(fields: &mut Fields<'a>, queues: &[DurableQueueId]) -> Result<Extension<'a>, RecordError> {
     let flags = number(fields)?;
     if flags & !EXTENSION_KNOWN != 0 {
         return Err(RecordError::Flags {
@@ -220,15 +336,29 @@ fn extension(fields: &mut Fields<'_>, queues: &[DurableQueueId]) -> Result<Exten
             flags: flags & !EXTENSION_KNOWN,
         });
     }
-    let annotations = if flags & ANNOTATIONS != 0 { Some(Box::from(fields.long()?)) } else { None };
+    let has = |flag| flags & flag != 0;
+    let annotations = if has(ANNOTATIONS) { Some(Box::from(fields.long()?)) } else { None };
     let mut sequences = Vec::new();
-    if flags & SEQUENCES != 0 {
+    if has(SEQUENCES) {
         for _ in 0..number(fields)? {
-            let at = usize::try_from(number(fields)?).map_err(|_| NO_QUEUE)?;
-            sequences.push((*queues.get(at).ok_or(NO_QUEUE)?, number(fields)?));
+            sequences.push((stream(fields, queues)?, number(fields)?));
         }
     }
-    Ok((annotations, sequences))
+    let schedule = if has(SCHEDULE) { Some(Arc::new(schedule(fields)?)) } else { None };
+    let ended_schedule = if has(ENDED_SCHEDULE) { Some(fields.short()?) } else { None };
+    let mut dropped = Vec::new();
+    if has(DROPPED) {
+        for _ in 0..number(fields)? {
+            dropped.push((stream(fields, queues)?, ranges(fields)?));
+        }
+    }
+    Ok(Extension { flags, annotations, sequences, dropped, ended_schedule, schedule })
+}
+
+/// Reads the index of a queue that is a stream.
+fn stream(fields: &mut Fields<'_>, queues: &[DurableQueueId]) -> Result<DurableQueueId, RecordError> {
+    let at = usize::try_from(number(fields)?).ok();
+    at.and_then(|at| queues.get(at)).copied().ok_or(RecordError::Unknown("stream"))
 }
 
 fn push_count(out: &mut Vec<u8>, count: usize) {
@@ -279,6 +409,7 @@ fn deaths(fields: &mut Fields<'_>) -> Result<Deaths, RecordError> {
 mod tests {
     use proptest::prelude::*;
 
+    use super::super::schedule::tests::schedules;
     use super::*;
     use crate::message::{Property, Span};
 
@@ -380,9 +511,8 @@ mod tests {
         let refused = |flags| Some(RecordError::Flags { record: "message", version: 2, flags });
         for (flags, expected) in [
             (&[0][..], None),
-            (&[4], refused(4)),
-            (&[5], refused(4)),
-            (&[0x80, 1], refused(0x80)),
+            (&[0x80, 0x10], refused(0x800)),
+            (&[0x81, 0x10], refused(0x800)),
             (&[0x81, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 1], refused(1 << 63)),
             (&[0xff; 11], Some(RecordError::Unknown("number"))),
         ] {
@@ -393,10 +523,74 @@ mod tests {
                 read.is_err() || read.is_ok_and(|record| record.body == b"body" && record.deaths.is_none())
             );
         }
-        let told = refused(0x104).map(|error| error.to_string()).unwrap_or_default();
-        let expected = "the message record of version `2` has the flags `0x104`, which this release does not know; \
+        let told = refused(0x1800).map(|error| error.to_string()).unwrap_or_default();
+        let expected = "the message record of version `2` has the flags `0x1800`, which this release does not know; \
             open it with the release that wrote it";
         assert_eq!(told, expected);
+    }
+
+    #[test]
+    fn what_a_message_does_in_streams_is_read_as_written() {
+        let (mut properties, text, address, _) = sample();
+        let address = AddressView::new(&address);
+        let queues = [DurableQueueId(3), DurableQueueId(4), DurableQueueId(5)];
+        let sequences = [(queues[1], 300), (queues[2], 1)];
+        let dropping = |rollup, ended: Option<&str>, dropped: &[u64]| Removals {
+            rollup,
+            ended_schedule: ended.map(|subject| Box::from(subject.as_bytes())),
+            dropped: dropped.to_vec(),
+        };
+        let one = dropping(Some(Rollup::Subject), Some("jobs"), &[7, 2, 1, 9]);
+        let other = dropping(Some(Rollup::Subject), Some("jobs"), &[]);
+        let all = dropping(Some(Rollup::All), None, &[]);
+        let plain = dropping(None, None, &[4]);
+        let schedules = schedules();
+        for (removals, schedule, marks) in [
+            (&[(queues[1], &one), (queues[2], &other)][..], None, (false, false, false)),
+            (&[(queues[2], &all)], schedules.first(), (true, false, false)),
+            (&[(queues[2], &plain)], schedules.get(1), (false, true, false)),
+            (&[], schedules.get(2), (false, false, true)),
+        ] {
+            (properties.never_expires, properties.is_marker, properties.is_count) = marks;
+            let view = MessageView { properties: &properties, text, body: b"body" };
+            let in_streams = InStreams { sequences: &sequences, removals, schedule };
+            let bytes = encode_for_streams(&view, &address, None, (&queues, in_streams), Time(77));
+            let read = MessageRecord::decode(&bytes).expect("it was encoded");
+            assert_eq!((read.properties, read.body), (properties, &b"body"[..]));
+            assert_eq!((read.queues.as_slice(), read.sequences.as_slice()), (&queues[..], &sequences[..]));
+            let first = removals.first().map(|(_, removals)| *removals);
+            assert_eq!(read.rollup, first.and_then(|removals| removals.rollup));
+            assert_eq!(read.ended_schedule, first.and_then(|removals| removals.ended_schedule.as_deref()));
+            assert_eq!(read.schedule.as_deref(), schedule);
+            let dropped =
+                removals.iter().map(|(queue, removals)| (*queue, ranges_of(removals.dropped.clone())));
+            let dropped: Vec<_> = dropped.filter(|(_, ranges)| !ranges.is_empty()).collect();
+            let read: Vec<_> = read.dropped.into_iter().filter(|(_, ranges)| !ranges.is_empty()).collect();
+            assert_eq!(read, dropped);
+        }
+    }
+
+    #[test]
+    fn the_format_of_an_extension_is_this() {
+        let mut properties = Properties::new(OriginId(4));
+        properties.is_marker = true;
+        let address = Arc::new(Address::new(b"x", b"k"));
+        let view = MessageView { properties: &properties, text: b"t", body: b"b" };
+        let removals =
+            Removals { rollup: Some(Rollup::Subject), dropped: vec![4, 5, 9], ..Removals::default() };
+        let stream = DurableQueueId(3);
+        let in_streams =
+            InStreams { sequences: &[(stream, 300)], removals: &[(stream, &removals)], schedule: None };
+        let address = AddressView::new(&address);
+        let bytes = encode_for_streams(&view, &address, None, (&[stream], in_streams), Time(7));
+        let expected = [
+            &[2, 4, EXTENDED, 7, 0, 0, 0, 0, 0, 0, 0, 1, 0, b'x', 1, 0, b'k', 1, 0, 0, 0][..],
+            &[3, 0, 0, 0, 0, 0, 0, 0, 0],
+            // Flags 2, 8, 64 and 512; a number in stream 0; two ranges of stream 0.
+            &[0xca, 0x04, 1, 0, 0xac, 0x02, 1, 0, 2, 4, 1, 4, 0],
+            &[1, 0, 0, 0, b't', b'b'],
+        ];
+        assert_eq!(bytes, expected.concat());
     }
 
     #[test]

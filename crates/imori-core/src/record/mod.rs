@@ -12,6 +12,10 @@ mod purge;
 mod stream;
 mod dedup_entry;
 mod definition;
+mod consumer_settings;
+mod stream_settings;
+mod schedule;
+mod optional;
 mod ranges;
 mod fields;
 
@@ -20,15 +24,16 @@ pub use checkpoint::{Checkpoint, ManifestPlace};
 pub use dedup_entry::{decode_dedup_entries, encode_dedup_entries};
 pub use definition::{BindingDefinition, BindingTarget, Definition, Row, RowsGone, Table};
 pub use fields::RecordError;
-pub use message::{MessageRecord, encode_message, encode_numbered, message_bytes_max};
+pub use message::{InStreams, MessageRecord, encode_for_streams, encode_message, message_bytes_max};
 pub use page::{PageEntry, decode_journal_entry, decode_page_entry, encode_page};
 pub(crate) use page::{StreamEntry, decode_delayed_entry, decode_stream_entry};
 pub use purge::{decode_purge, purge_records};
+pub use ranges::ranges_of;
 pub use settle::{
     count_records, counts_bytes_max, decode_counts, decode_settle, encode_counts, encode_settle,
     settle_records, settles_bytes_max,
 };
-pub use stream::{ConsumerState, StreamRecord, ranges_of, removed_records};
+pub use stream::{ConsumerState, StreamRecord, removed_records};
 
 use crate::confirm::Lsn;
 

@@ -9,11 +9,11 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use super::fields::{Fields, RecordError};
-use super::message::{MessageRecord, push_message};
+use super::message::{InStreams, MessageRecord, push_message};
 use crate::confirm::Lsn;
 use crate::entries::{Entry, delayed_position};
 use crate::memory::Gauge;
-use crate::message::{AddressView, Deaths, Envelope, Message, MessageRole, MessageView, Property};
+use crate::message::{AddressView, Deaths, Envelope, Message, Properties, Property};
 use crate::paging::{FoundDelayed, PageDraft};
 use crate::stream::stored_bytes;
 use crate::time::Time;
@@ -126,33 +126,26 @@ pub(crate) struct StreamEntry {
     pub(crate) bytes: u32,
     /// When the message came.
     pub(crate) time: Time,
-    pub(crate) expiration_ms: Option<u32>,
-    pub(crate) role: MessageRole,
+    pub(crate) properties: Properties,
     /// The value of a counter.
     pub(crate) count: Option<Box<[u8]>>,
 }
 
-/// Decodes the facts of an entry of a stream; `read` finds the part that a message has there, and the value of a
-/// counter.
+/// Decodes the facts of an entry of a stream.
 ///
 /// # Errors
 /// [`RecordError`].
-pub(crate) fn decode_stream_entry(
-    payload: &[u8],
-    read: impl FnOnce(&MessageView<'_>, Time) -> (MessageRole, Option<Box<[u8]>>),
-) -> Result<StreamEntry, RecordError> {
+pub(crate) fn decode_stream_entry(payload: &[u8]) -> Result<StreamEntry, RecordError> {
     let (head, message) = decode_head(payload)?;
     let record = MessageRecord::decode(message)?;
     let subject = record.address.subject.as_bytes();
-    let (role, count) = read(&record.view(), record.time);
     Ok(StreamEntry {
         sequence: head.sequence,
         bytes: stored_bytes(subject, &record.view()),
         subject: Box::from(subject),
         time: record.time,
-        expiration_ms: record.properties.expiration_ms,
-        role,
-        count,
+        properties: record.properties,
+        count: record.properties.is_count.then(|| Box::from(record.body)),
     })
 }
 
@@ -191,7 +184,7 @@ fn push_entry(out: &mut Vec<u8>, entry: &Entry, due: Option<Time>) {
         out.push(entry.envelope.priority);
     }
     let address = AddressView::new(address);
-    push_message(out, &view, &address, deaths.as_deref(), (&[], &[]), *since);
+    push_message(out, &view, &address, deaths.as_deref(), (&[], InStreams::default()), *since);
 }
 
 #[cfg(test)]

@@ -61,6 +61,15 @@ pub(super) fn ranges(fields: &mut Fields<'_>) -> Result<Vec<(u64, u64)>, RecordE
     Ok(ranges)
 }
 
+/// The ranges of a list of numbers.
+#[must_use]
+pub fn ranges_of(mut numbers: Vec<u64>) -> Vec<(u64, u64)> {
+    numbers.sort_unstable();
+    numbers.dedup();
+    let consecutive = numbers.chunk_by(|one, next| one + 1 == *next);
+    consecutive.filter_map(|range| Some((*range.first()?, *range.last()?))).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;

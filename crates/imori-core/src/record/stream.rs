@@ -1,26 +1,33 @@
 //! Records of streams besides their messages.
 //!
 //! `version u8, kind u8, queue u64`, then by kind: the removed sequence numbers as ranges; the next sequence number
-//! and the time at which the stream was made, each as `u64`; a consumer (`name short, created u64, configuration long`, its places and the deliveries that are not
-//! acknowledged); the `name short` of a consumer that was deleted; or a consumer's `name short` and the acknowledged
-//! sequence numbers as ranges.
+//! and the time at which the stream was made, each as `u64`; a consumer (`name short, created u64`, its settings, its
+//! places and the deliveries that are not acknowledged); the `name short` of a consumer that was deleted; a consumer's
+//! `name short` and the acknowledged sequence numbers as ranges; or the sequence number of a message and when
+//! the stream published it last, each as `u64`, and its schedule.
 
+use std::sync::Arc;
+
+use super::consumer_settings::{consumer_settings, push_consumer_settings};
 use super::fields::{Fields, RecordError, push_short};
-use super::ranges::{number, push_number, push_ranges, ranges};
+use super::ranges::{number, push_number, push_ranges, ranges, ranges_of};
+use super::schedule::{push_schedule, schedule};
 use super::{NewRecord, RecordKind};
 use crate::id::DurableQueueId;
 use crate::limits::RECORD_ENTRIES_MAX;
+use crate::message::Schedule;
 use crate::name::Name;
-use crate::stream::Position;
+use crate::stream::{ConsumerSettings, Position};
 use crate::time::Time;
 
-const VERSION: u8 = 1;
+const VERSION: u8 = 2;
 
 const REMOVED: u8 = 1;
 const MARK: u8 = 2;
 const CONSUMER: u8 = 3;
 const CONSUMER_GONE: u8 = 4;
 const ACKED: u8 = 5;
+const SCHEDULED: u8 = 6;
 
 /// A record of a stream, which is named by its durable id.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -35,17 +42,19 @@ pub enum StreamRecord {
     ConsumerGone(DurableQueueId, Name),
     /// A consumer's messages were acknowledged: the first and last number of each range.
     Acked(DurableQueueId, Name, Vec<(u64, u64)>),
+    /// The schedule of a message, by its number, and when it was published last.
+    Scheduled(DurableQueueId, u64, Time, Arc<Schedule>),
 }
 
-/// What a restart needs of a consumer: configuration, place, and unacknowledged deliveries.
+/// What a restart needs of a consumer: settings, place, and unacknowledged deliveries.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConsumerState {
     /// Its name within the stream.
     pub name: Name,
     /// When it was made.
     pub created: Time,
-    /// The configuration in the form of its protocol.
-    pub configuration: Box<[u8]>,
+    /// Its settings.
+    pub settings: ConsumerSettings,
     /// The first message that it has not looked at.
     pub next: u64,
     /// The latest delivery.
@@ -70,7 +79,8 @@ impl StreamRecord {
             | StreamRecord::Mark(queue, ..)
             | StreamRecord::Consumer(queue, _)
             | StreamRecord::ConsumerGone(queue, _)
-            | StreamRecord::Acked(queue, ..) => *queue,
+            | StreamRecord::Acked(queue, ..)
+            | StreamRecord::Scheduled(queue, ..) => *queue,
         }
     }
 
@@ -83,6 +93,7 @@ impl StreamRecord {
             StreamRecord::Consumer(..) => CONSUMER,
             StreamRecord::ConsumerGone(..) => CONSUMER_GONE,
             StreamRecord::Acked(..) => ACKED,
+            StreamRecord::Scheduled(..) => SCHEDULED,
         };
         let mut out = vec![VERSION, kind];
         out.extend_from_slice(&self.queue().0.to_le_bytes());
@@ -99,6 +110,11 @@ impl StreamRecord {
             StreamRecord::Acked(_, name, acked) => {
                 push_short(&mut out, name.as_bytes());
                 push_ranges(&mut out, acked.len(), acked.iter().copied());
+            }
+            StreamRecord::Scheduled(_, sequence, last, schedule) => {
+                out.extend_from_slice(&sequence.to_le_bytes());
+                out.extend_from_slice(&last.0.to_le_bytes());
+                push_schedule(&mut out, schedule);
             }
         }
         NewRecord::new(RecordKind::Stream, out)
@@ -120,6 +136,10 @@ impl StreamRecord {
                 let name = Name::new(fields.short()?);
                 StreamRecord::Acked(queue, name, ranges(&mut fields)?)
             }
+            SCHEDULED => {
+                let (sequence, last) = (fields.u64()?, Time(fields.u64()?));
+                StreamRecord::Scheduled(queue, sequence, last, Arc::new(schedule(&mut fields)?))
+            }
             _ => return Err(RecordError::Unknown("kind of a stream's record")),
         })
     }
@@ -138,21 +158,10 @@ pub fn removed_records(removed: &[(DurableQueueId, u64)]) -> Vec<NewRecord> {
     pieces.map(record).collect()
 }
 
-/// The ranges of a list of numbers.
-#[must_use]
-pub fn ranges_of(mut numbers: Vec<u64>) -> Vec<(u64, u64)> {
-    numbers.sort_unstable();
-    numbers.dedup();
-    let consecutive = numbers.chunk_by(|one, next| one + 1 == *next);
-    consecutive.filter_map(|range| Some((*range.first()?, *range.last()?))).collect()
-}
-
 fn push_consumer(out: &mut Vec<u8>, state: &ConsumerState) {
     push_short(out, state.name.as_bytes());
     out.extend_from_slice(&state.created.0.to_le_bytes());
-    let len = u32::try_from(state.configuration.len()).expect("a configuration ends at 64 KiB");
-    out.extend_from_slice(&len.to_le_bytes());
-    out.extend_from_slice(&state.configuration);
+    push_consumer_settings(out, &state.settings);
     let Position { consumer, stream } = state.delivered;
     let floor = state.floor;
     [state.next, consumer, stream, floor.consumer, floor.stream]
@@ -170,7 +179,7 @@ fn push_consumer(out: &mut Vec<u8>, state: &ConsumerState) {
 
 fn consumer(fields: &mut Fields<'_>) -> Result<ConsumerState, RecordError> {
     let (name, created) = (Name::new(fields.short()?), Time(fields.u64()?));
-    let configuration = Box::from(fields.long()?);
+    let settings = consumer_settings(fields)?;
     let next = number(fields)?;
     let mut place =
         || Ok::<Position, RecordError>(Position { consumer: number(fields)?, stream: number(fields)? });
@@ -180,7 +189,7 @@ fn consumer(fields: &mut Fields<'_>) -> Result<ConsumerState, RecordError> {
         pending.push((number(fields)?, number(fields)?, number(fields)?));
     }
     let (first_ones, done) = (numbers(fields)?, numbers(fields)?);
-    Ok(ConsumerState { name, created, configuration, next, delivered, floor, pending, first_ones, done })
+    Ok(ConsumerState { name, created, settings, next, delivered, floor, pending, first_ones, done })
 }
 
 fn numbers(fields: &mut Fields<'_>) -> Result<Vec<u64>, RecordError> {
@@ -193,6 +202,8 @@ fn numbers(fields: &mut Fields<'_>) -> Result<Vec<u64>, RecordError> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::consumer_settings::tests::every_setting;
+    use super::super::schedule::tests::schedules;
     use super::*;
 
     fn samples() -> Vec<StreamRecord> {
@@ -200,7 +211,7 @@ mod tests {
         let state = ConsumerState {
             name: name.clone(),
             created: Time(9),
-            configuration: Box::from(*b"{}"),
+            settings: every_setting(),
             next: 300,
             delivered: Position { consumer: 5, stream: 299 },
             floor: Position { consumer: 2, stream: 200 },
@@ -214,6 +225,7 @@ mod tests {
             StreamRecord::Consumer(queue, Box::new(state)),
             StreamRecord::ConsumerGone(queue, name.clone()),
             StreamRecord::Acked(queue, name, vec![(3, 4)]),
+            StreamRecord::Scheduled(queue, 12, Time(77), Arc::new(schedules().remove(1))),
         ]
     }
 
@@ -226,7 +238,7 @@ mod tests {
                 assert!(StreamRecord::decode(&bytes[..len]).is_err(), "{record:?} {len}");
             }
         }
-        assert_eq!(StreamRecord::decode(&[2]), Err(RecordError::Version(2)));
+        assert_eq!(StreamRecord::decode(&[1]), Err(RecordError::Version(1)));
     }
 
     #[test]

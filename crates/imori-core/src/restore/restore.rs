@@ -17,7 +17,7 @@ use crate::entries::{GonePage, PageFacts, PagePlace};
 use crate::id::{DurableQueueId, QueueId, VhostId};
 use crate::limits::PAGE_BYTES_GOAL;
 use crate::memory::Gauge;
-use crate::message::{AddressView, Deaths, Message, MessageRole, MessageView, Property, Publication};
+use crate::message::{AddressView, Deaths, Message, Property, Publication, Rollup};
 use crate::name::Name;
 use crate::policy::Policies;
 use crate::queue::{Arrival, Queue, QueueSettings};
@@ -27,7 +27,6 @@ use crate::record::{
     decode_purge, decode_settle, decode_stream_entry,
 };
 use crate::route::{ExchangeKind, Settings, Target};
-use crate::stream::{NoStreamForms, Stream, StreamForms};
 use crate::streaming::FoundStream;
 use crate::time::Time;
 use crate::topology::Topology;
@@ -88,7 +87,6 @@ pub struct Restore {
     seen: BTreeMap<DurableQueueId, Vec<(DedupEntry, Lsn)>>,
     /// What the journal and the pages have of streams.
     streams: BTreeMap<DurableQueueId, StreamState>,
-    forms: &'static dyn StreamForms,
     /// The lost queues, if definitions were lost.
     lost: Option<LostQueues>,
 }
@@ -126,7 +124,6 @@ impl Restore {
             annotations: HashMap::default(),
             seen: BTreeMap::new(),
             streams: BTreeMap::new(),
-            forms: &NoStreamForms,
             lost: None,
         }
     }
@@ -136,12 +133,6 @@ impl Restore {
     #[must_use]
     pub fn lacking_queues(self, vhost: VhostId) -> Restore {
         Restore { lost: Some(LostQueues::of(vhost)), ..self }
-    }
-
-    /// Sets the protocol that reads the configurations of streams and their consumers.
-    #[must_use]
-    pub fn with_forms(self, forms: &'static dyn StreamForms) -> Restore {
-        Restore { forms, ..self }
     }
 
     /// Sets which messages may stay in the journal; without this, none do.
@@ -222,11 +213,7 @@ impl Restore {
         self.queues.get(&id).map(|(queue, _)| queue.name())
     }
 
-    fn make_queue(&mut self, id: DurableQueueId, vhost: VhostId, name: Name, mut settings: QueueSettings) {
-        let configuration = settings.stream.as_ref().map(|stream| &stream.configuration);
-        if let Some(stream) = configuration.and_then(|configuration| self.forms.stream(configuration)) {
-            settings.stream = Some(Box::new(stream));
-        }
+    fn make_queue(&mut self, id: DurableQueueId, vhost: VhostId, name: Name, settings: QueueSettings) {
         let mut queue = Queue::new(vhost, name, settings, self.gauge.clone(), self.now);
         if let Some(policies) = self.policies.get(&vhost) {
             let matched = policies.of_queue(queue.name().as_bytes(), queue.declared().kind);
@@ -297,6 +284,9 @@ impl Restore {
                 if let Some((.., since)) = state.consumers.get_mut(&name) {
                     since.extend(acked.into_iter().flat_map(|(first, last)| first..=last));
                 }
+            }
+            StreamRecord::Scheduled(_, sequence, last, schedule) => {
+                state.found.schedules.insert(sequence, (schedule, last, lsn));
             }
         }
         Ok(())
@@ -387,18 +377,10 @@ impl Restore {
         place: PagePlace,
         entries: impl Iterator<Item = (Lsn, &'a [u8])>,
     ) -> Result<(), RecordError> {
-        let stream = self.queues.get(&queue).and_then(|(queue, _)| queue.stream());
-        let has_roles = stream.is_some_and(Stream::has_roles);
-        let is_counter = stream.is_some_and(|stream| stream.settings.is_counter);
-        let (forms, now) = (self.forms, self.now);
-        let read = |view: &MessageView<'_>, stored| {
-            let role = if has_roles { forms.role(view, stored, now) } else { MessageRole::default() };
-            (role, is_counter.then(|| forms.count(view.body)).flatten())
-        };
         let state = self.streams.entry(queue).or_default();
         let mut gone = Vec::new();
         for (_, payload) in entries {
-            let entry = decode_stream_entry(payload, read)?;
+            let entry = decode_stream_entry(payload)?;
             let is_twice = !state.paged.insert(entry.sequence);
             match is_twice
                 || state.removed.contains(&entry.sequence)
@@ -461,6 +443,7 @@ impl Restore {
                 self.note_seen(*queue, seen, lsn);
             }
         }
+        self.note_in_streams(lsn, &record);
         let waits = |queue: &DurableQueueId| {
             let record_ref = RecordRef { queue: *queue, lsn };
             !self.settled.contains(&record_ref) && !self.pages.has(&record_ref)
@@ -508,6 +491,36 @@ impl Restore {
             waiting.extend(found.into_iter().map(Waiting::Entry));
         }
         Ok(false)
+    }
+
+    /// Notes what the record of a message tells of the streams that it entered, whether or not they still have it.
+    fn note_in_streams(&mut self, lsn: Lsn, record: &MessageRecord<'_>) {
+        for (queue, sequence) in &record.sequences {
+            let has_part = record.schedule.is_some()
+                || record.rollup.is_some()
+                || record.ended_schedule.is_some()
+                || !record.dropped.is_empty();
+            if !has_part || !self.is_stream(*queue) {
+                continue;
+            }
+            let found = &mut self.streams.entry(*queue).or_default().found;
+            if let Some(schedule) = &record.schedule {
+                // A later record of the schedule itself was read before.
+                let own = (Arc::clone(schedule), record.time, lsn);
+                found.schedules.entry(*sequence).or_insert(own);
+            }
+            let gone = &mut found.gone;
+            match record.rollup {
+                Some(Rollup::All) => gone.below = gone.below.max(*sequence),
+                Some(Rollup::Subject) => gone.note_subject(record.address.subject.as_bytes(), *sequence),
+                None => {}
+            }
+            if let Some(ended) = record.ended_schedule {
+                gone.note_subject(ended, *sequence);
+            }
+            let dropped = record.dropped.iter().filter(|(of, _)| of == queue);
+            gone.ranges.extend(dropped.flat_map(|(_, ranges)| ranges));
+        }
     }
 
     /// Whether a message is to be restored from its record: its queue is no stream, or a stream that neither has it in a
@@ -574,7 +587,7 @@ impl Restore {
                 found.consumers = consumers.into_values().collect();
                 let pages = pages.remove(&0).unwrap_or_default();
                 let entries = waiting.into_iter().filter_map(Waiting::into_entry).collect();
-                queue.restore_stream(pages, entries, found, self.forms, self.now);
+                queue.restore_stream(pages, entries, found, self.now);
                 restored.messages += queue.ready_len();
                 let (vhost, name) = (queue.vhost(), queue.name().clone());
                 let added = add_queue(queue).filter(|id| topology.add_queue(vhost, &name, *id, None).is_ok());

@@ -1,8 +1,10 @@
 //! The messages and consumers of a stream that come back from an archive.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 
-use crate::message::Properties;
+use crate::message::{Properties, Schedule};
 use crate::name::Name;
 use crate::time::Time;
 
@@ -15,6 +17,8 @@ pub struct ArchivedMessage {
     pub time: Time,
     /// The subject under which it was stored.
     pub subject: Name,
+    /// The schedule on which the stream publishes it again.
+    pub schedule: Option<Arc<Schedule>>,
     /// The properties, whose origin names the form of `text`.
     pub properties: Properties,
     /// The header text, in the form that the properties name.

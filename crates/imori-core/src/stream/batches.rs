@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::form::StreamRefusal;
-use crate::message::{BatchEnd, BatchPublish, Message};
+use crate::message::{BatchEnd, BatchPublish, Message, StreamPublish};
 use crate::name::Name;
 use crate::time::Time;
 
@@ -36,6 +36,8 @@ struct Batch {
 pub(crate) struct StagedMessage {
     pub(crate) subject: Name,
     pub(crate) message: Arc<Message>,
+    /// What its publisher asks.
+    pub(crate) asked: StreamPublish<'static>,
 }
 
 impl Batches {
@@ -53,7 +55,7 @@ impl Batches {
         let is_stored = place.end != Some(BatchEnd::Before);
         let len = if is_stored { place.number } else { place.number.saturating_sub(1) };
         let too_large = StreamRefusal::BatchTooLarge(MESSAGES_MAX);
-        let mut batch = match self.all.remove(place.id) {
+        let mut batch = match self.all.remove(&*place.id) {
             Some(batch) => batch,
             None if place.number == 1 && self.all.len() >= BATCHES_MAX => {
                 return Err(StreamRefusal::TooManyBatches);
@@ -79,7 +81,7 @@ impl Batches {
             return Ok(Some(batch.messages));
         }
         batch.due = now.after(IDLE_MAX);
-        self.all.insert(Box::from(place.id), batch);
+        self.all.insert(Box::from(&*place.id), batch);
         Ok(None)
     }
 
@@ -109,8 +111,8 @@ mod tests {
         let properties = Properties::new(OriginId::BROKER);
         let view = MessageView { properties: &properties, text: b"", body: &[0; 100] };
         let message = Message::store(&view, None, &Gauge::default());
-        let staged = StagedMessage { subject: Name::from("s"), message };
-        let place = BatchPublish { id: id.as_bytes(), number, end };
+        let staged = StagedMessage { subject: Name::from("s"), message, asked: StreamPublish::default() };
+        let place = BatchPublish { id: id.as_bytes().into(), number, end };
         batches.add(&place, staged, 100_000, Time(0)).map(|done| done.map_or(0, |messages| messages.len()))
     }
 

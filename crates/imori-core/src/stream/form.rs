@@ -6,10 +6,10 @@ use std::time::Duration;
 use super::consumer::Position;
 use super::get::GetForm;
 use super::pull::PullEnd;
-use super::settings::{ConsumerSettings, StreamSettings};
+use super::settings::ConsumerSettings;
 use crate::confirm::Level;
 use crate::entries::Entry;
-use crate::message::{HeaderReaders, MessageRole, MessageView, Properties, Receipt, Rollup, StreamPublish};
+use crate::message::{HeaderReaders, Properties, Receipt, Rollup, Schedule};
 use crate::name::Name;
 use crate::time::Time;
 
@@ -99,6 +99,22 @@ pub enum StreamMessage<'a> {
         before: u64,
         /// The body stays away, and its size is told.
         has_headers_only: bool,
+    },
+    /// The last message of a subject expired.
+    Marker {
+        /// Time to live of the marker.
+        ttl: Duration,
+    },
+    /// What a schedule publishes.
+    Scheduled {
+        /// The stored message that has the schedule.
+        entry: &'a Entry,
+        /// The schedule.
+        schedule: &'a Schedule,
+        /// The message that is published.
+        content: &'a Entry,
+        /// When the schedule publishes the next one; `None` if this is the last.
+        next: Option<Time>,
     },
     /// The stream has a published message at its level of safety.
     Published {
@@ -193,15 +209,15 @@ pub enum AdvisoryKind<'a> {
     Pinned {
         /// The id of the pin, which the requests of the client repeat.
         pin: &'a Name,
-        /// The configuration of the consumer.
-        configuration: &'a [u8],
+        /// The settings of the consumer.
+        settings: &'a ConsumerSettings,
     },
     /// A client lost the pin.
     Unpinned {
         /// An operator took it.
         is_by_operator: bool,
-        /// The configuration of the consumer.
-        configuration: &'a [u8],
+        /// The settings of the consumer.
+        settings: &'a ConsumerSettings,
     },
 }
 
@@ -279,24 +295,11 @@ pub struct StreamForm {
     pub properties: Properties,
     /// The header text.
     pub text: Vec<u8>,
-    /// The body; `None` for the body of the message that is sent on.
+    /// The body; `None` for the body of the stored message that is sent.
     pub body: Option<Vec<u8>>,
 }
 
-/// What a schedule publishes.
-#[derive(Debug)]
-pub struct Scheduled {
-    /// The subject.
-    pub target: Name,
-    /// The message.
-    pub form: StreamForm,
-    /// The message replaces the others of its subject.
-    pub is_rollup: bool,
-    /// When the schedule publishes the next one; `None` if this was the last.
-    pub next: Option<Time>,
-}
-
-/// The protocol that gives a stream's messages their form, and that reads the configurations which it recorded.
+/// The protocol that gives a stream's messages their form.
 pub trait StreamForms: Sync + fmt::Debug {
     /// Writes a message.
     fn form(&self, message: &StreamMessage<'_>, readers: HeaderReaders) -> StreamForm;
@@ -310,42 +313,6 @@ pub trait StreamForms: Sync + fmt::Debug {
 
     /// Writes an advisory. `id` is unpredictable.
     fn advisory(&self, advisory: &Advisory<'_>, id: [u8; 16]) -> StreamForm;
-
-    /// The message that tells that the last one of a subject expired, and that goes after this time itself.
-    fn marker(&self, ttl: Duration) -> StreamForm;
-
-    /// What a schedule publishes that was due; `None` if the message is no schedule. `last_of` finds the last message of a
-    /// subject.
-    fn scheduled(
-        &self,
-        schedule: &Entry,
-        last_of: &mut dyn FnMut(&[u8]) -> Option<Entry>,
-        now: Time,
-        readers: HeaderReaders,
-    ) -> Option<Scheduled>;
-
-    /// The value that the body of a counter's message tells.
-    fn count(&self, body: &[u8]) -> Option<Box<[u8]>>;
-
-    /// The value of a counter after an increment, and the body that tells it; `None` if one of both is no number.
-    fn add(&self, before: &[u8], increment: &[u8]) -> Option<(Vec<u8>, Vec<u8>)>;
-
-    /// Reads what the publisher of a stored message has asked of the stream, and calls `then` with it.
-    fn with_asks(
-        &self,
-        view: &MessageView<'_>,
-        now: Time,
-        then: &mut dyn FnMut(&StreamPublish<'_>) -> Result<(), StreamRefusal>,
-    ) -> Result<(), StreamRefusal>;
-
-    /// The part that a stored message has in a stream.
-    fn role(&self, view: &MessageView<'_>, stored: Time, now: Time) -> MessageRole;
-
-    /// Reads the configuration of a stream that a store kept; `None` if this release cannot.
-    fn stream(&self, configuration: &[u8]) -> Option<StreamSettings>;
-
-    /// Reads the configuration of a consumer that a store kept; `None` if this release cannot.
-    fn consumer(&self, configuration: &[u8]) -> Option<ConsumerSettings>;
 }
 
 /// For brokers without a protocol that reads streams by subject.
@@ -369,49 +336,5 @@ impl StreamForms for NoStreamForms {
     fn advisory(&self, _: &Advisory<'_>, _: [u8; 16]) -> StreamForm {
         let properties = Properties::new(crate::message::OriginId::BROKER);
         StreamForm { properties, text: Vec::new(), body: None }
-    }
-
-    fn marker(&self, _: Duration) -> StreamForm {
-        let properties = Properties::new(crate::message::OriginId::BROKER);
-        StreamForm { properties, text: Vec::new(), body: None }
-    }
-
-    fn scheduled(
-        &self,
-        _: &Entry,
-        _: &mut dyn FnMut(&[u8]) -> Option<Entry>,
-        _: Time,
-        _: HeaderReaders,
-    ) -> Option<Scheduled> {
-        None
-    }
-
-    fn count(&self, _: &[u8]) -> Option<Box<[u8]>> {
-        None
-    }
-
-    fn add(&self, _: &[u8], _: &[u8]) -> Option<(Vec<u8>, Vec<u8>)> {
-        None
-    }
-
-    fn with_asks(
-        &self,
-        _: &MessageView<'_>,
-        _: Time,
-        then: &mut dyn FnMut(&StreamPublish<'_>) -> Result<(), StreamRefusal>,
-    ) -> Result<(), StreamRefusal> {
-        then(&StreamPublish::default())
-    }
-
-    fn role(&self, _: &MessageView<'_>, _: Time, _: Time) -> MessageRole {
-        MessageRole::default()
-    }
-
-    fn stream(&self, _: &[u8]) -> Option<StreamSettings> {
-        None
-    }
-
-    fn consumer(&self, _: &[u8]) -> Option<ConsumerSettings> {
-        None
     }
 }

@@ -4,6 +4,7 @@
 //! the consumers, and the requests of readers. All of it is plain data.
 
 mod stream;
+mod arrivals;
 mod late_answer;
 mod batches;
 mod form;
@@ -19,25 +20,31 @@ mod settings;
 mod archived;
 mod age;
 mod size;
+mod counter;
 mod roles;
 
 pub use age::parse_age;
 pub use archived::ArchivedMessage;
+pub(crate) use arrivals::LengthLimits;
+pub use arrivals::Removals;
 pub(crate) use batches::StagedMessage;
 pub(crate) use consumer::{NextMessage, Pending};
 pub use consumer::{Position, Settlement, StreamConsumer};
+pub(crate) use counter::add;
 pub(crate) use cursor::Cursor;
 pub use cursor::{CursorOptions, ValueFilter};
 pub use form::{
-    Advisory, AdvisoryKind, ConsumerDelivery, FlowRequest, NoStreamForms, Scheduled, StreamForm, StreamForms,
+    Advisory, AdvisoryKind, ConsumerDelivery, FlowRequest, NoStreamForms, StreamForm, StreamForms,
     StreamMessage, StreamRefusal,
 };
 pub use get::{Get, GetForm, MessageQuery};
 pub use late_answer::LateAnswer;
 pub(crate) use pace::Pace;
 pub use pull::{Pin, PullEnd, PullRequest, RequestTerms};
+pub(crate) use roles::Scheduled;
 pub use settings::{
-    AckPolicy, ConsumerSettings, Push, RequestPolicy, ResetRefusal, Retention, Start, StreamSettings,
+    AckPolicy, ConsumerSettings, Push, RequestLimits, RequestPolicy, ResetRefusal, Retention, Start,
+    StreamSettings,
 };
 pub(crate) use size::{header_bytes, stored_bytes};
 pub use stream::Stream;

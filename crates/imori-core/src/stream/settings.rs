@@ -67,8 +67,18 @@ pub struct StreamSettings {
     pub allows_direct: bool,
     /// The age at which messages leave, as a declaration wrote it. The queue's time to live enforces it.
     pub max_age: Option<Box<[u8]>>,
-    /// The configuration in the form of the protocol that made the stream; empty for others. A store keeps it.
-    pub configuration: Box<[u8]>,
+    /// The longest time without interest of a consumer, and the time of one that names none.
+    pub consumer_inactive_max: Option<Duration>,
+    /// The most unacknowledged deliveries of a consumer, and the number of one that names none.
+    pub consumer_pending_max: Option<u64>,
+    /// The stream was declared as a stream with subjects, not by the arguments of a queue.
+    pub has_own_declaration: bool,
+    /// The user in whose name the stream republishes, as [`Access::maker_of`](crate::world::Access::maker_of) tells;
+    /// `None` if the broker itself does. Only the broker sets it.
+    pub maker: Option<Name>,
+    /// Parts of the declaration that have no effect, for the answers of the protocol that made the stream. Nothing
+    /// else reads them.
+    pub note: Box<[u8]>,
 }
 
 /// The message with which a consumer starts.
@@ -146,6 +156,17 @@ pub enum RequestPolicy {
     Ranked,
 }
 
+/// The limits of a request for messages; `None` for none.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub struct RequestLimits {
+    /// Messages.
+    pub messages_max: Option<u64>,
+    /// Bytes of messages.
+    pub bytes_max: Option<u64>,
+    /// Time that it waits.
+    pub wait_max: Option<Duration>,
+}
+
 /// Where a consumer sends its deliveries without being asked.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Push {
@@ -184,6 +205,10 @@ pub struct ConsumerSettings {
     pub requests_max: usize,
     /// The rule by which they get messages.
     pub request_policy: RequestPolicy,
+    /// The limits of a single request.
+    pub request_limits: RequestLimits,
+    /// The groups that requests can name.
+    pub request_groups: Vec<Name>,
     /// Acknowledgements of a hundred that are told of.
     pub sampled_percent: u8,
     /// Deliveries carry headers and the size of the body alone.
@@ -198,8 +223,9 @@ pub struct ConsumerSettings {
     pub is_durable: bool,
     /// Nothing is delivered before this time.
     pub paused_until: Option<Time>,
-    /// The configuration in the form of the protocol that made the consumer. A store keeps it.
-    pub configuration: Box<[u8]>,
+    /// Parts of the declaration that the core does not enforce, for the protocol that made the consumer. Nothing else
+    /// reads them.
+    pub note: Box<[u8]>,
 }
 
 impl ConsumerSettings {
@@ -223,6 +249,8 @@ impl ConsumerSettings {
             pending_max: None,
             requests_max: 2,
             request_policy: RequestPolicy::InTurn,
+            request_limits: RequestLimits::default(),
+            request_groups: Vec::new(),
             sampled_percent: 0,
             has_headers_only: false,
             keeps_intervals: false,
@@ -230,7 +258,7 @@ impl ConsumerSettings {
             inactive_max: None,
             is_durable: true,
             paused_until: None,
-            configuration: Box::default(),
+            note: Box::default(),
         }
     }
 }

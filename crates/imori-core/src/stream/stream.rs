@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
+use super::arrivals::Arrivals;
 use super::batches::Batches;
 use super::consumer::StreamConsumer;
 use super::consumers::Consumers;
@@ -35,8 +36,8 @@ pub struct Stream {
     unreached: VecDeque<Unreached>,
     /// One above the last message that readers may see.
     pub(crate) visible_end: u64,
-    /// Numbers that were given to messages that are not in the stream yet.
-    reserved: u64,
+    /// Messages that have a number and are not in the stream yet.
+    pub(crate) arrivals: Arrivals,
     pub(crate) consumers: Consumers,
     /// The consumers of connections.
     pub(crate) cursors: Cursors,
@@ -147,7 +148,7 @@ impl Stream {
             last_id: None,
             unreached: VecDeque::new(),
             visible_end: first,
-            reserved: 0,
+            arrivals: Arrivals::default(),
             consumers: Consumers::default(),
             cursors: Cursors::default(),
             gets: VecDeque::new(),
@@ -171,11 +172,6 @@ impl Stream {
     /// The settings of its declaration, with the limits and subjects.
     pub fn settings(&self) -> &StreamSettings {
         &self.settings
-    }
-
-    /// Whether messages may have a part besides being read.
-    pub(crate) fn has_roles(&self) -> bool {
-        self.settings.allows_ttl || self.settings.marker_ttl.is_some() || self.settings.allows_schedules
     }
 
     /// Whether a message has to be appended apart from other queues that get it.
@@ -218,16 +214,9 @@ impl Stream {
         self.consumers.get(name)
     }
 
-    /// Gives the next message its sequence number, before it is in the stream; `next` is the first free one.
-    pub(crate) fn reserve(&mut self, next: u64) -> u64 {
-        self.reserved += 1;
-        next + self.reserved - 1
-    }
-
     /// Notes that a message is in the stream; `confirm` tells when it is at the stream's level, and the publisher is
     /// told the receipt.
     pub(crate) fn note(&mut self, sequence: u64, confirm: Confirm, answer: Option<(&[u8], Receipt<'_>)>) {
-        self.reserved = self.reserved.saturating_sub(1);
         let answer = answer.filter(|_| !self.settings.is_silent).map(|(to, receipt)| {
             let what = match receipt {
                 Receipt::Plain => Answered::Published(sequence),

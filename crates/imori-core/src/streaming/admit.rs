@@ -50,7 +50,7 @@ impl Queue {
 
     /// Checks that the publisher means this stream, and a message that it may have.
     fn check_place(&self, stream: &Stream, asked: &StreamPublish<'_>) -> Result<(), StreamRefusal> {
-        if asked.stream.is_some_and(|name| name != self.name().as_bytes()) {
+        if asked.stream.as_deref().is_some_and(|name| name != self.name().as_bytes()) {
             return Err(StreamRefusal::WrongStream);
         }
         if asked.has_ttl && !stream.settings.allows_ttl {
@@ -67,16 +67,16 @@ impl Queue {
         subject: &[u8],
     ) -> Result<(), StreamRefusal> {
         let index = &stream.index;
-        if let Some((expected, of)) = asked.last_of_subject {
-            let last = index.last_of(of.unwrap_or(subject)).unwrap_or(0);
-            if last != expected {
+        if let Some((expected, of)) = &asked.last_of_subject {
+            let last = index.last_of(of.as_deref().unwrap_or(subject)).unwrap_or(0);
+            if last != *expected {
                 return Err(StreamRefusal::WrongLastOfSubject(last));
             }
         }
         if asked.last_sequence.is_some_and(|expected| expected != self.last_sequence()) {
             return Err(StreamRefusal::WrongLastSequence(self.last_sequence()));
         }
-        if let Some(expected) = asked.last_id {
+        if let Some(expected) = asked.last_id.as_deref() {
             let last = stream.last_id.as_deref().unwrap_or_default();
             if last != expected {
                 return Err(StreamRefusal::WrongLastId(Box::from(last)));
@@ -149,25 +149,26 @@ fn check_schedule(stream: &Stream, asked: &StreamPublish<'_>, subject: &[u8]) ->
         if !settings.allows_schedules {
             return Err(StreamRefusal::ScheduleDenied);
         }
-        if schedule.has_ttl && !settings.allows_ttl {
+        if schedule.ttl.is_some() && !settings.allows_ttl {
             return Err(StreamRefusal::TtlDenied);
         }
         let is_own = |other: &[u8]| other != subject && settings.subjects.takes(other);
-        if !is_own(schedule.target) {
+        if !is_own(schedule.target.as_bytes()) {
             return Err(StreamRefusal::ScheduleTarget);
         }
-        if schedule.source.is_some_and(|source| !is_own(source)) {
+        if schedule.source.as_ref().is_some_and(|source| !is_own(source.as_bytes())) {
             return Err(StreamRefusal::ScheduleSource);
         }
     }
-    let Some(ended) = asked.ended_schedule else { return Ok(()) };
+    let Some(ended) = asked.ended_schedule.as_deref() else { return Ok(()) };
     if ended == subject {
         return Err(StreamRefusal::NoSchedule);
     }
     if !settings.allows_schedules {
         return Err(StreamRefusal::ScheduleDenied);
     }
-    let is_schedule = |sequence| stream.roles.of(sequence).next_due.is_some();
+    let is_schedule =
+        |sequence| stream.roles.scheduled(sequence).is_some_and(|scheduled| scheduled.due.is_some());
     match stream.index.last_of(ended) {
         Some(last) if !is_schedule(last) => Err(StreamRefusal::NoSchedule),
         _ => Ok(()),

@@ -2,11 +2,13 @@
 
 use crate::confirm::{Confirm, Lsn, Progress};
 use crate::entries::Entry;
-use crate::id::DurableQueueId;
-use crate::message::{MessageRole, Property, Publication, Rollup};
+use crate::message::{Property, Publication, Rollup};
 use crate::name::Name;
 use crate::queue::{Arrival, Effects, Published, Queue};
-use crate::stream::{Answer, Answered, Outgoing, Republished, Stream, StreamRefusal, stored_bytes};
+use crate::stream::{
+    Answer, Answered, LengthLimits, Outgoing, Removals, Republished, Scheduled, Stream, StreamRefusal,
+    stored_bytes,
+};
 use crate::time::Time;
 
 impl Queue {
@@ -25,10 +27,22 @@ impl Queue {
         self.stream.as_ref().is_some_and(|stream| stream.appends_apart(publication.asks()))
     }
 
-    /// Gives the next message of a durable stream its sequence number, before it is recorded; `None` for other queues.
-    pub(crate) fn reserve_sequence(&mut self) -> Option<(DurableQueueId, u64)> {
-        let sequence = self.stream.as_mut()?.reserve(self.next_sequence);
-        self.durability.map(|durability| (durability.id, sequence))
+    /// Gives the next message its sequence number, before it is recorded, and decides which messages leave with it.
+    /// `None` for a queue that is no stream.
+    pub(crate) fn reserve_sequence(&mut self, publication: &Publication<'_>, subject: &[u8]) -> Option<u64> {
+        let limits = LengthLimits {
+            messages: self.settings.length_max,
+            bytes: self.settings.length_bytes_max,
+            per_subject: self.stream.as_ref()?.settings.per_subject_max,
+        };
+        let bytes = stored_bytes(subject, publication.viewed());
+        let (next, stream) = (self.next_sequence, self.stream.as_mut()?);
+        Some(stream.arrivals.add((next, &stream.index), limits, (subject, bytes), publication.asks()))
+    }
+
+    /// The messages that leave with the message that was given the last number, if any do.
+    pub(crate) fn reserved_removals(&self) -> Option<&Removals> {
+        self.stream.as_ref()?.arrivals.removals_of_last()
     }
 
     /// The sequence number of the last message that the stream ever had; 0 if it had none.
@@ -47,38 +61,53 @@ impl Queue {
         let entry = self.entry(publication, arrival);
         let (sequence, subject) = (entry.envelope.sequence, arrival.address.subject());
         let level = self.level();
-        let asked = publication.asks();
-        let lsn = asked.and_then(|asked| asked.through).unwrap_or(arrival.lsn);
+        let lsn = publication.through().unwrap_or(arrival.lsn);
         let confirm = if arrival.lsn == Lsn::NONE { Confirm::NOW } else { Confirm::of(level, lsn) };
         self.note_republished(&entry, arrival.now);
-        self.index(&entry, asked.map(|asked| asked.role).unwrap_or_default());
-        if let Some(stream) = &mut self.stream {
-            let receipt = asked.map(|asked| asked.receipt).unwrap_or_default();
-            stream.note(sequence, confirm, publication.answer_to().map(|to| (to, receipt)));
-            stream.reach(Progress::default());
-            for consumer in stream.consumers.values_mut() {
-                if consumer.settings.filter.takes(subject) {
-                    consumer.unread += 1;
-                }
+        self.index(&entry);
+        let Some(stream) = &mut self.stream else { return Published::Waiting };
+        if let Some(schedule) = publication.asks().and_then(|asked| asked.schedule.clone()) {
+            let due = schedule.times.next(arrival.now, arrival.now);
+            let scheduled = Scheduled { schedule, last: arrival.now, due, recorded: arrival.lsn };
+            stream.roles.schedule(sequence, scheduled);
+        }
+        let receipt = publication.receipt();
+        stream.note(sequence, confirm, publication.answer_to().map(|to| (to, receipt)));
+        stream.reach(Progress::default());
+        for consumer in stream.consumers.values_mut() {
+            if consumer.settings.filter.takes(subject) {
+                consumer.unread += 1;
             }
         }
+        let arriving = stream.arrivals.enter();
         self.gauge.add(Entry::CHARGE);
         self.ready_end = self.next_sequence;
         self.ready.push(entry);
-        match asked.and_then(|asked| asked.rollup) {
-            Some(Rollup::All) => self.remove_before(sequence, effects),
-            Some(Rollup::Subject) => self.keep_of_subject(subject, 1, effects),
-            None => {}
+        self.remove_for(sequence, subject, &arriving.removals);
+        if let Some(stream) = &mut self.stream {
+            stream.arrivals.reuse(arriving);
         }
-        if let Some(schedule) = asked.and_then(|asked| asked.ended_schedule) {
-            self.keep_of_subject(schedule, 0, effects);
-        }
-        self.enforce_on(subject, effects);
         // Nobody may want it. The consumers of a restored stream come after its messages.
         if !self.is_restoring() {
             self.retain_by_interest(sequence, effects);
         }
         Published::Waiting
+    }
+
+    /// Removes the messages that leave with the arrival of another, whose record tells of them.
+    fn remove_for(&mut self, sequence: u64, subject: &[u8], removals: &Removals) {
+        let Removals { rollup, ended_schedule, dropped } = removals;
+        match rollup {
+            Some(Rollup::All) => self.forget_before(sequence, None),
+            Some(Rollup::Subject) => self.forget_before(sequence, Some(subject)),
+            None => {}
+        }
+        if let Some(ended) = ended_schedule {
+            self.forget_before(sequence, Some(ended));
+        }
+        for sequence in dropped {
+            self.forget(*sequence);
+        }
     }
 
     /// The subject under which a stream stores a message; `None` for its own.
@@ -133,8 +162,8 @@ impl Queue {
         }
     }
 
-    /// Adds a message with this part to the index of its stream.
-    pub(crate) fn index(&mut self, entry: &Entry, role: MessageRole) {
+    /// Adds a message to the index of its stream.
+    pub(crate) fn index(&mut self, entry: &Entry) {
         let Some(stream) = &mut self.stream else { return };
         let envelope = &entry.envelope;
         let view = entry.message.view();
@@ -148,7 +177,10 @@ impl Queue {
         if let Some(ms) = envelope.expiration_ms {
             stream.note_ttl(envelope.sequence, envelope.since, ms);
         }
-        stream.roles.set(envelope.sequence, role);
+        stream.roles.note(envelope.sequence, view.properties);
+        if view.properties.is_count && stream.settings.is_counter {
+            stream.note_count(subject, envelope.sequence, Box::from(view.body));
+        }
     }
 
     /// The progress of the journal that a stream waits for, unless its cell is already asked to tell.

@@ -4,7 +4,7 @@ use crate::confirm::Lsn;
 use crate::index::Filter;
 use crate::queue::{Effects, Queue};
 use crate::record::{ConsumerState, NewRecord};
-use crate::stream::{Retention, StreamForms};
+use crate::stream::Retention;
 use crate::time::Time;
 
 impl Queue {
@@ -33,7 +33,6 @@ impl Queue {
         &mut self,
         next: u64,
         consumers: Vec<ConsumerState>,
-        forms: &dyn StreamForms,
         now: Time,
         mut append: impl FnMut(NewRecord) -> Lsn,
         effects: &mut Effects,
@@ -48,7 +47,7 @@ impl Queue {
         self.record_stream(&mut append);
         for state in consumers {
             let name = state.name.clone();
-            self.restore_consumer(state, Lsn::NONE, &[], forms, now);
+            self.restore_consumer(state, Lsn::NONE, &[], now);
             self.record_consumer(name.as_bytes(), &mut append);
         }
         let Some(stream) = &self.stream else { return };

@@ -80,8 +80,7 @@ impl Queue {
         for consumer in consumers.values_mut().filter(|consumer| consumer.has_turn(now, visible_end)) {
             consumer.return_due(now);
             if consumer.unpin_idle(now) {
-                let configuration = &consumer.settings.configuration;
-                let what = AdvisoryKind::Unpinned { is_by_operator: false, configuration };
+                let what = AdvisoryKind::Unpinned { is_by_operator: false, settings: &consumer.settings };
                 round.advise(&self.advisory(consumer, what, now));
             }
             end_requests(consumer, now, round.outlet);
@@ -214,8 +213,7 @@ impl Queue {
         if consumer.needs_pin() {
             let id = round.outlet.new_pin();
             consumer.pin_front(id.clone(), now);
-            let configuration = &consumer.settings.configuration;
-            let what = AdvisoryKind::Pinned { pin: &id, configuration };
+            let what = AdvisoryKind::Pinned { pin: &id, settings: &consumer.settings };
             round.advise(&self.advisory(consumer, what, now));
         }
         let (number, deliveries) = consumer.deliver(offer.next, sequence, now);

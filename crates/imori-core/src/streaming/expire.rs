@@ -29,7 +29,7 @@ impl Queue {
     fn expire_message(&mut self, sequence: u64, effects: &mut Effects) -> bool {
         if let Some(stream) = &mut self.stream
             && stream.settings.marker_ttl.is_some()
-            && !stream.roles.of(sequence).is_marker
+            && !stream.roles.is_marker(sequence)
             && let Some(subject) = stream.index.subject(sequence)
             && stream.index.count_of(subject) == 1
         {
@@ -51,7 +51,7 @@ impl Queue {
     pub(crate) fn note_first_ageing(&mut self) {
         let Some(first) = self.first_ageing_sequence() else { return };
         let Some(stream) = &mut self.stream else { return };
-        if !stream.roles.is_empty() {
+        if !stream.roles.has_no_marks() {
             stream.ageless_end = first;
         }
         if stream.ageing.is_some_and(|(sequence, _)| sequence == first) {
@@ -70,11 +70,11 @@ impl Queue {
     /// The number of the first message that goes by age.
     fn first_ageing_sequence(&self) -> Option<u64> {
         let stream = self.stream.as_ref()?;
-        if stream.roles.is_empty() {
+        if stream.roles.has_no_marks() {
             return stream.index.first();
         }
         let mut next = stream.index.next(&Filter::all(), stream.ageless_end)?;
-        while stream.roles.of(next).never_expires {
+        while stream.roles.never_expires(next) {
             next = stream.index.next(&Filter::all(), next + 1)?;
         }
         Some(next)

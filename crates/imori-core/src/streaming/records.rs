@@ -1,5 +1,7 @@
 //! The records of a stream's state, which a checkpoint renews so that the journal can be freed.
 
+use std::sync::Arc;
+
 use crate::confirm::{Confirm, Lsn, Progress};
 use crate::id::DurableQueueId;
 use crate::name::Name;
@@ -57,6 +59,12 @@ impl Queue {
             stream.marked = append(mark.record());
             return true;
         }
+        if let Some((sequence, scheduled)) = stream.roles.recorded_below(floor) {
+            let schedule = Arc::clone(&scheduled.schedule);
+            scheduled.recorded =
+                append(StreamRecord::Scheduled(durability.id, sequence, scheduled.last, schedule).record());
+            return true;
+        }
         let is_due = |consumer: &&mut StreamConsumer| {
             consumer.settings.is_durable && (consumer.recorded < floor || consumer.is_changed)
         };
@@ -70,7 +78,7 @@ impl Queue {
     pub(crate) fn stream_floor(&self) -> Option<Lsn> {
         let stream = self.stream.as_ref().filter(|_| self.durability.is_some())?;
         let consumers = stream.consumers.values().map(|consumer| consumer.recorded);
-        consumers.chain([stream.marked]).filter(|lsn| *lsn != Lsn::NONE).min()
+        consumers.chain([stream.marked]).chain(stream.roles.floor()).filter(|lsn| *lsn != Lsn::NONE).min()
     }
 }
 
@@ -88,7 +96,7 @@ impl ConsumerState {
         ConsumerState {
             name: consumer.name.clone(),
             created: consumer.created,
-            configuration: consumer.settings.configuration.clone(),
+            settings: consumer.settings.clone(),
             next: consumer.next,
             delivered: consumer.delivered,
             floor: consumer.floor,

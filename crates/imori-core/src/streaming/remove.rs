@@ -9,8 +9,17 @@ use crate::stream::Retention;
 use crate::time::Time;
 
 impl Queue {
-    /// Removes a message from a stream, wherever it is; `false` if it is not there.
+    /// Removes a message from a stream, wherever it is, and has that recorded; `false` if it is not there.
     pub(crate) fn remove_message(&mut self, sequence: u64, effects: &mut Effects) -> bool {
+        let is_there = self.forget(sequence);
+        if let Some(durability) = self.durability.filter(|_| is_there) {
+            effects.rare_mut().removed.push((durability.id, sequence));
+        }
+        is_there
+    }
+
+    /// Removes a message from a stream, wherever it is, when some record tells of that; `false` if it is not there.
+    pub(crate) fn forget(&mut self, sequence: u64) -> bool {
         let Some(stream) = &mut self.stream else { return false };
         let Some(subject) = stream.index.remove(sequence) else { return false };
         stream.roles.remove(sequence);
@@ -34,11 +43,18 @@ impl Queue {
             }
             Whereabouts::Nowhere => {}
         }
-        if let Some(durability) = self.durability {
-            effects.rare_mut().removed.push((durability.id, sequence));
-        }
         self.note_first();
         true
+    }
+
+    /// Removes the messages before this one, of a subject or all, when some record tells of that.
+    pub(crate) fn forget_before(&mut self, end: u64, subject: Option<&[u8]>) {
+        while let Some(stream) = &self.stream {
+            let first =
+                subject.map_or_else(|| stream.index.first(), |subject| stream.index.first_of(subject));
+            let Some(first) = first.filter(|first| *first < end) else { return };
+            self.forget(first);
+        }
     }
 
     /// Refuses to purge a stream whose configuration forbids that.
@@ -70,15 +86,8 @@ impl Queue {
         self.remove_message(sequence, effects)
     }
 
-    /// Removes all messages before this one.
-    pub(crate) fn remove_before(&mut self, end: u64, effects: &mut Effects) {
-        while let Some(first) = self.first_message().filter(|first| *first < end) {
-            self.remove_message(first, effects);
-        }
-    }
-
     /// Removes the oldest messages of a subject until `keep` are left.
-    pub(crate) fn keep_of_subject(&mut self, subject: &[u8], keep: u64, effects: &mut Effects) {
+    fn keep_of_subject(&mut self, subject: &[u8], keep: u64, effects: &mut Effects) {
         while let Some(first) = self.stream.as_ref().and_then(|stream| {
             stream.index.first_of(subject).filter(|_| stream.index.count_of(subject) > keep)
         }) {
@@ -86,17 +95,8 @@ impl Queue {
         }
     }
 
-    /// Removes what is beyond the limits of a stream, after a message of this subject came.
-    pub(crate) fn enforce_on(&mut self, subject: &[u8], effects: &mut Effects) {
-        let per_subject = self.stream.as_ref().and_then(|stream| stream.settings.per_subject_max);
-        if let Some(max) = per_subject {
-            self.keep_of_subject(subject, max, effects);
-        }
-        self.enforce_length(effects);
-    }
-
     /// Removes the oldest messages of a stream that is too long.
-    pub(crate) fn enforce_length(&mut self, effects: &mut Effects) {
+    fn enforce_length(&mut self, effects: &mut Effects) {
         while let Some(stream) = &self.stream {
             let is_over = self.settings.length_max.is_some_and(|max| stream.index.len() > max)
                 || self.settings.length_bytes_max.is_some_and(|max| stream.index.bytes() > max);
@@ -157,11 +157,6 @@ impl Queue {
                 self.remove_message(sequence, effects);
             }
         }
-    }
-
-    /// The number of the first message of a stream.
-    pub(crate) fn first_message(&self) -> Option<u64> {
-        self.stream.as_ref()?.index.first()
     }
 
     /// Where a message of a stream is.

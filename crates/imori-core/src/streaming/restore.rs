@@ -1,15 +1,16 @@
 //! Restoring a stream after a restart.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use crate::confirm::Lsn;
 use crate::entries::{Entry, PagePart, Part, Run};
 use crate::limits::PAGE_BYTES_GOAL;
-use crate::message::MessageRole;
+use crate::message::Schedule;
 use crate::paging::FoundPage;
 use crate::queue::Queue;
 use crate::record::{ConsumerState, StreamEntry};
-use crate::stream::{Pending, Stream, StreamForms};
+use crate::stream::{Pending, Scheduled};
 use crate::time::Time;
 
 /// What a start found of a stream besides its messages in the journal.
@@ -23,21 +24,28 @@ pub(crate) struct FoundStream {
     pub(crate) mark: Option<(Lsn, Time)>,
     /// The consumers, each with the record of its state, and the messages that were acknowledged since.
     pub(crate) consumers: Vec<(ConsumerState, Lsn, Vec<u64>)>,
+    /// The schedules of messages, each with the time of its last publish and its record.
+    pub(crate) schedules: BTreeMap<u64, (Arc<Schedule>, Time, Lsn)>,
+    /// What left with messages of the journal.
+    pub(crate) gone: GoneMessages,
 }
 
-/// Finds the part that a message of the journal has in its stream.
-struct Roles<'a> {
-    forms: &'a dyn StreamForms,
-    now: Time,
-    is_needed: bool,
+/// The messages of a stream that left with the arrival of others, as the records of these tell.
+#[derive(Debug, Default)]
+pub(crate) struct GoneMessages {
+    /// Ranges of sequence numbers.
+    pub(crate) ranges: Vec<(u64, u64)>,
+    /// All messages below this one.
+    pub(crate) below: u64,
+    /// By subject, the messages below this one.
+    pub(crate) below_of: BTreeMap<Box<[u8]>, u64>,
 }
 
-impl Roles<'_> {
-    fn of(&self, entry: &Entry) -> MessageRole {
-        match self.is_needed {
-            true => self.forms.role(&entry.message.view(), entry.envelope.since, self.now),
-            false => MessageRole::default(),
-        }
+impl GoneMessages {
+    /// Notes that the messages of a subject below this one are gone.
+    pub(crate) fn note_subject(&mut self, subject: &[u8], below: u64) {
+        let known = self.below_of.entry(Box::from(subject)).or_default();
+        *known = below.max(*known);
     }
 }
 
@@ -48,20 +56,18 @@ impl Queue {
         pages: Vec<FoundPage>,
         entries: Vec<Entry>,
         found: FoundStream,
-        forms: &dyn StreamForms,
         now: Time,
     ) {
         for fact in &found.in_pages {
             self.index_found(fact);
         }
-        let roles = Roles { forms, now, is_needed: self.stream().is_some_and(Stream::has_roles) };
         let mut entries = entries.into_iter().peekable();
         let mut last = found.in_pages.iter().map(|fact| fact.sequence).max().unwrap_or(0);
         for FoundPage { facts, live, settled, .. } in pages {
             let mut run = Run::default();
             while let Some(entry) = entries.next_if(|entry| entry.envelope.sequence < facts.first_position) {
                 last = last.max(entry.envelope.sequence);
-                run.push_back(self.restored(entry, &roles));
+                run.push_back(self.restored(entry));
             }
             self.ready.restore(0, Part::Memory(run));
             let id = self.pages.restore(&facts, live, settled.clone(), false);
@@ -85,7 +91,7 @@ impl Queue {
         let mut run = Run::default();
         for entry in entries {
             last = last.max(entry.envelope.sequence);
-            run.push_back(self.restored(entry, &roles));
+            run.push_back(self.restored(entry));
         }
         self.ready.restore(0, Part::Memory(run));
         let first = self.stream.as_ref().map_or(1, |stream| stream.settings.first_sequence.max(1));
@@ -97,20 +103,41 @@ impl Queue {
                 (stream.marked, stream.created) = (lsn, created);
             }
         }
+        self.forget_gone(&found.gone);
+        if let Some(stream) = &mut self.stream {
+            let there = found.schedules.into_iter().filter(|(sequence, _)| stream.index.contains(*sequence));
+            for (sequence, (schedule, last, recorded)) in there {
+                let due = schedule.times.next(last, now);
+                stream.roles.schedule(sequence, Scheduled { schedule, last, due, recorded });
+            }
+        }
         for (state, lsn, acked) in found.consumers {
-            self.restore_consumer(state, lsn, &acked, forms, now);
+            self.restore_consumer(state, lsn, &acked, now);
         }
         self.renew_features();
     }
 
-    fn restored(&mut self, entry: Entry, roles: &Roles<'_>) -> Entry {
-        self.gauge.add(Entry::CHARGE);
-        self.index(&entry, roles.of(&entry));
-        if let Some(stream) = self.stream.as_mut().filter(|stream| stream.settings.is_counter)
-            && let Some(value) = roles.forms.count(entry.message.view().body)
-        {
-            stream.note_count(entry.envelope.address.subject.as_bytes(), entry.envelope.sequence, value);
+    /// Removes the messages that left with others.
+    fn forget_gone(&mut self, gone: &GoneMessages) {
+        self.forget_before(gone.below, None);
+        for (subject, below) in &gone.below_of {
+            self.forget_before(*below, Some(subject));
         }
+        for (first, last) in &gone.ranges {
+            let mut next = *first;
+            while let Some(sequence) = self.stream.as_ref().and_then(|stream| stream.index.next_from(next)) {
+                if sequence > *last {
+                    break;
+                }
+                self.forget(sequence);
+                next = sequence + 1;
+            }
+        }
+    }
+
+    fn restored(&mut self, entry: Entry) -> Entry {
+        self.gauge.add(Entry::CHARGE);
+        self.index(&entry);
         entry
     }
 
@@ -121,25 +148,17 @@ impl Queue {
             stream.first_time = fact.time;
         }
         stream.last_time = stream.last_time.max(fact.time);
-        if let Some(ms) = fact.expiration_ms {
+        if let Some(ms) = fact.properties.expiration_ms {
             stream.note_ttl(fact.sequence, fact.time, ms);
         }
-        stream.roles.set(fact.sequence, fact.role);
-        if let Some(value) = &fact.count {
+        stream.roles.note(fact.sequence, &fact.properties);
+        if let Some(value) = fact.count.as_ref().filter(|_| stream.settings.is_counter) {
             stream.note_count(&fact.subject, fact.sequence, value.clone());
         }
     }
 
-    pub(super) fn restore_consumer(
-        &mut self,
-        state: ConsumerState,
-        lsn: Lsn,
-        acked: &[u64],
-        forms: &dyn StreamForms,
-        now: Time,
-    ) {
-        let Some(settings) = forms.consumer(&state.configuration) else { return };
-        self.add_stream_consumer(&state.name, settings, now);
+    pub(super) fn restore_consumer(&mut self, state: ConsumerState, lsn: Lsn, acked: &[u64], now: Time) {
+        self.add_stream_consumer(&state.name, state.settings, now);
         let Some(stream) = &mut self.stream else { return };
         let index = &stream.index;
         let Some(consumer) = stream.consumers.touch(state.name.as_bytes()) else { return };

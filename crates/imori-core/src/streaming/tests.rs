@@ -2,21 +2,26 @@
 
 use std::cell::RefCell;
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::{Outlet, Sent};
 use crate::confirm::{Level, Lsn, Progress};
 use crate::id::{DurableQueueId, VhostId};
 use crate::index::Filter;
 use crate::memory::Gauge;
-use crate::message::{Address, AddressView, OriginId, Properties, Publication, TOPIC_EXCHANGE};
+use crate::message::{
+    Address, AddressView, OriginId, Properties, Publication, Rollup, Schedule, ScheduleTimes, StreamAsks,
+    StreamPublish, TOPIC_EXCHANGE,
+};
 use crate::name::Name;
+use crate::pipeline::record_of;
 use crate::policy::QueueKind;
 use crate::queue::{Arrival, Effects, Queue, QueueSettings};
 use crate::record::{Definition, removed_records};
 use crate::restore::Restore;
 use crate::route::hamt::Seed;
 use crate::route::{Table, TableLimits};
-use crate::stream::{Advisory, Get, GetForm, MessageQuery, Outgoing, StreamMessage};
+use crate::stream::{Advisory, Get, GetForm, MessageQuery, Outgoing, StreamMessage, StreamSettings};
 use crate::time::Time;
 use crate::topology::Topology;
 
@@ -66,8 +71,9 @@ fn append(queue: &mut Queue, lsn: u64) {
     let properties = Properties::new(OriginId::BROKER);
     let address = Arc::new(Address::new(TOPIC_EXCHANGE, b"a"));
     let arrival = Arrival { address: &AddressView::new(&address), deaths: None, lsn: Lsn(lsn), now: NOW };
-    queue.reserve_sequence();
-    queue.append(&Publication::new(&properties, b"", b"body"), &arrival, &mut Effects::default());
+    let publication = Publication::new(&properties, b"", b"body");
+    queue.reserve_sequence(&publication, b"a");
+    queue.append(&publication, &arrival, &mut Effects::default());
 }
 
 fn get_last(queue: &mut Queue) -> Vec<u64> {
@@ -108,4 +114,105 @@ fn the_number_of_a_removed_message_is_not_given_again() {
         None
     });
     assert_eq!(last, Some(2));
+}
+
+/// A message of a test: its subject, its time to live, and what its publisher asks.
+type Message = (&'static str, Option<u32>, StreamPublish<'static>);
+
+/// Publishes messages to a new stream and returns it with the records of the messages alone, as if a kill had followed
+/// the last one at once.
+fn published(settings: &QueueSettings, messages: &[Message]) -> (Queue, Vec<Vec<u8>>) {
+    let mut queue = Queue::new(VhostId(0), Name::from("s"), settings.clone(), Gauge::default(), NOW);
+    queue.make_durable(DurableQueueId(7));
+    let mut records = Vec::new();
+    for (lsn, (subject, expiration_ms, asked)) in (10..).map(Lsn).zip(messages) {
+        let mut properties = Properties::new(OriginId::BROKER);
+        properties.expiration_ms = *expiration_ms;
+        properties.never_expires = asked.has_ttl;
+        properties.is_marker = *subject == "marked";
+        let address = Arc::new(Address::new(TOPIC_EXCHANGE, subject.as_bytes()));
+        let address = AddressView::new(&address);
+        let asks = StreamAsks::from(asked);
+        let publication = Publication::new(&properties, b"", b"body").asking(&asks);
+        records
+            .extend(record_of(&mut queue, &publication, (&address, None), NOW).map(|record| record.payload));
+        let arrival = Arrival { address: &address, deaths: None, lsn, now: NOW };
+        queue.append(&publication, &arrival, &mut Effects::default());
+    }
+    (queue, records)
+}
+
+fn restored(settings: &QueueSettings, records: &[Vec<u8>]) -> Queue {
+    let mut restore = Restore::new(Gauge::default(), NOW, false);
+    let (vhost, name) = (VhostId(0), Name::from("s"));
+    let definition = Definition::Queue { vhost, name, settings: settings.clone() };
+    restore.definition(Lsn(7), &definition.encode()).unwrap();
+    restore.define().unwrap();
+    for (lsn, record) in (10..).map(Lsn).zip(records) {
+        restore.message(lsn, record, None).unwrap();
+    }
+    let mut table = Table::new(Seed(1), TableLimits::default());
+    table.add_vhost(vhost, Name::from("/"));
+    let mut found = None;
+    restore.finish(&mut Topology::new(table), &mut |queue| {
+        found = Some(queue);
+        None
+    });
+    found.unwrap()
+}
+
+/// Everything that the arrival of messages decides.
+fn decided(queue: &Queue) -> String {
+    let stream = queue.stream().unwrap();
+    let index = stream.index();
+    let subjects = index
+        .all()
+        .map(|sequence| (sequence, String::from_utf8_lossy(index.subject(sequence).unwrap()).into_owned()));
+    let marks =
+        index.all().map(|sequence| (stream.roles.never_expires(sequence), stream.roles.is_marker(sequence)));
+    let (subjects, marks): (Vec<_>, Vec<_>) = (subjects.collect(), marks.collect());
+    format!(
+        "{subjects:?} {marks:?} {:?} {:?} {} {} {}",
+        stream.ttls,
+        stream.roles.first_due(),
+        index.bytes(),
+        queue.ready_len(),
+        queue.last_sequence()
+    )
+}
+
+#[test]
+fn a_restart_knows_what_left_with_a_message() {
+    let plain = |subject| (subject, None, StreamPublish::default());
+    let asking = |subject, asked| (subject, None, asked);
+    let rollup = |rollup| StreamPublish { rollup: Some(rollup), ..StreamPublish::default() };
+    let schedule = Arc::new(Schedule {
+        times: ScheduleTimes::Every(Duration::from_secs(5)),
+        target: Name::from("a"),
+        source: None,
+        ttl: None,
+        is_rollup: false,
+    });
+    let scheduled = StreamPublish { schedule: Some(schedule), ..StreamPublish::default() };
+    let ends = StreamPublish { ended_schedule: Some(b"jobs".into()), ..StreamPublish::default() };
+    let replaces = StreamPublish { replaced: Some(1), ..StreamPublish::default() };
+    let never = StreamPublish { has_ttl: true, ..StreamPublish::default() };
+    let of = |stream: StreamSettings| QueueSettings { stream: Some(Box::new(stream)), ..settings() };
+    let limited = QueueSettings { length_max: Some(2), ..settings() };
+    let small = QueueSettings { length_bytes_max: Some(90), ..settings() };
+    let per_subject = of(StreamSettings { per_subject_max: Some(1), ..StreamSettings::default() });
+    for (settings, messages) in [
+        (&limited, vec![plain("a"), plain("b"), plain("c"), plain("d")]),
+        (&small, vec![plain("a"), plain("b"), plain("c"), plain("d")]),
+        (&per_subject, vec![plain("a"), plain("b"), plain("a"), plain("a")]),
+        (&settings(), vec![plain("a"), plain("b"), asking("a", rollup(Rollup::Subject)), plain("a")]),
+        (&settings(), vec![plain("a"), plain("b"), asking("b", rollup(Rollup::All)), plain("a")]),
+        (&settings(), vec![asking("jobs", scheduled.clone()), plain("b")]),
+        (&settings(), vec![asking("jobs", scheduled), asking("b", ends)]),
+        (&settings(), vec![plain("a"), asking("b", replaces)]),
+        (&settings(), vec![asking("a", never), plain("marked"), ("b", Some(77), StreamPublish::default())]),
+    ] {
+        let (queue, records) = published(settings, &messages);
+        assert_eq!(decided(&restored(settings, &records)), decided(&queue), "{messages:?}");
+    }
 }

@@ -5,11 +5,11 @@ use imori_core::error::BrokerError;
 use imori_core::stream::Settlement;
 use imori_core::world::World;
 
-use super::settings::pull_request;
 use crate::client::Client;
 use crate::codec::operation::Publish;
 use crate::jetstream::ack::{Ack, AckSubject, FlowSubject};
 use crate::jetstream::pull::PullRequest;
+use crate::jetstream::settings::pull_request;
 
 /// Settles the delivery that the subject names. A payload of another form changes nothing, as in nats-server.
 pub(super) fn settle<W: World>(

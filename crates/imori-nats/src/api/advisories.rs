@@ -1,13 +1,13 @@
 //! Advisories: what happens to streams, consumers and messages, as nats-server tells it.
 
-use imori_core::stream::{Advisory, AdvisoryKind, Position};
+use imori_core::name::Name;
+use imori_core::stream::{Advisory, AdvisoryKind, ConsumerSettings, Position};
 use imori_core::time::Time;
 use serde::Serialize;
 
-use super::settings::time;
 use crate::codec::time::Timestamp;
 use crate::jetstream::answers::to_json;
-use crate::jetstream::consumer_config::ConsumerConfig;
+use crate::jetstream::units::time;
 
 /// The begin of every advisory.
 #[derive(Debug, Serialize)]
@@ -75,10 +75,7 @@ impl ConsumerFields {
 pub(super) fn body(advisory: &Advisory<'_>, id: [u8; 16]) -> Vec<u8> {
     let (stream, consumer) = (advisory.stream.to_string(), advisory.consumer.to_string());
     let of = ConsumerFields { stream, consumer, ..ConsumerFields::default() };
-    let group = |configuration: &[u8]| {
-        let config: ConsumerConfig = serde_json::from_slice(configuration).unwrap_or_default();
-        config.priority_groups.into_iter().next()
-    };
+    let group = |settings: &ConsumerSettings| settings.request_groups.first().map(Name::to_string);
     let (kind, fields) = match advisory.what {
         AdvisoryKind::Created => ("consumer_action", ConsumerFields { action: Some("create"), ..of }),
         AdvisoryKind::Deleted => ("consumer_action", ConsumerFields { action: Some("delete"), ..of }),
@@ -96,13 +93,13 @@ pub(super) fn body(advisory: &Advisory<'_>, id: [u8; 16]) -> Vec<u8> {
             let fields = ConsumerFields { ack_time, ..of.at(place, deliveries) };
             return encode("metric.v1.consumer_ack", id, advisory.time, fields);
         }
-        AdvisoryKind::Pinned { pin, configuration } => {
-            let (group, pinned_id) = (group(configuration), Some(pin.to_string()));
+        AdvisoryKind::Pinned { pin, settings } => {
+            let (group, pinned_id) = (group(settings), Some(pin.to_string()));
             ("consumer_group_pinned", ConsumerFields { group, pinned_id, ..of })
         }
-        AdvisoryKind::Unpinned { is_by_operator, configuration } => {
+        AdvisoryKind::Unpinned { is_by_operator, settings } => {
             let reason = Some(if is_by_operator { "admin" } else { "timeout" }.to_owned());
-            ("consumer_group_unpinned", ConsumerFields { group: group(configuration), reason, ..of })
+            ("consumer_group_unpinned", ConsumerFields { group: group(settings), reason, ..of })
         }
     };
     encode(&format!("advisory.v1.{kind}"), id, advisory.time, fields)

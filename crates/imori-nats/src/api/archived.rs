@@ -5,17 +5,22 @@ use imori_core::entries::Entry;
 use imori_core::message::{HeaderReaders, Origins};
 use imori_core::name::Name;
 use imori_core::queue::Queue;
+use imori_core::record::ConsumerState;
 use imori_core::stream::{ArchivedMessage, StreamForm, StreamForms as _};
 use imori_core::time::Time;
 
+use super::asks::schedule_in_archive;
 use super::forms::NatsStreams;
 use super::info::{Details, stream_info};
-use crate::archive::{ArchiveWriter, MessageEntry};
+use crate::archive::{ArchiveWriter, ArchivedConsumer, MessageEntry};
 use crate::codec::operation::Publish;
+use crate::counter;
 use crate::header_block::{ReadHeaders, read};
 use crate::jetstream::answers::{StreamCreated, encode, encode_error};
 use crate::jetstream::error::ApiError;
 use crate::jetstream::request::{ApiRequest, StreamVerb};
+use crate::jetstream::settings::consumer_config;
+use crate::jetstream::stream_info::StreamState;
 
 /// The form that NATS gives to the copies of streams.
 #[derive(Debug)]
@@ -29,6 +34,16 @@ impl ArchiveForms {
     #[must_use]
     pub const fn new(origins: Origins) -> ArchiveForms {
         ArchiveForms { origins, streams: NatsStreams::new(origins) }
+    }
+
+    /// Begins the archive of a stream in this state with these consumers, at the time `now`.
+    #[must_use]
+    pub fn writer(state: &StreamState, consumers: &[ConsumerState], now: Time) -> ArchiveWriter {
+        let archived = consumers.iter().map(|consumer| {
+            let config = consumer_config(&consumer.name.to_string(), &consumer.settings);
+            (consumer.name.clone(), ArchivedConsumer::new(config, consumer, now))
+        });
+        ArchiveWriter::new(state, &archived.collect::<Vec<_>>(), now)
     }
 
     /// Writes a message of a stream into its archive. It loses what NATS cannot express of another protocol's message.
@@ -47,9 +62,9 @@ impl ArchiveForms {
         );
     }
 
-    /// A message of an archive, as a stream takes it.
+    /// A message of an archive, as a stream takes it; `is_counter` tells whether it is one of a counter.
     #[must_use]
-    pub fn restored(&self, message: MessageEntry) -> ArchivedMessage {
+    pub fn restored(&self, message: MessageEntry, is_counter: bool) -> ArchivedMessage {
         let MessageEntry { sequence, time, subject, block, body } = message;
         let publish = Publish {
             subject: &subject,
@@ -58,15 +73,20 @@ impl ArchiveForms {
             payload: &body,
         };
         let mut scratch = Vec::new();
-        let ReadHeaders { properties, text, .. } = read(&publish, self.origins, b"", &mut scratch);
+        let ReadHeaders { mut properties, text, .. } = read(&publish, self.origins, b"", &mut scratch);
         let text = text.into();
+        let schedule = schedule_in_archive(&block, &mut properties);
+        let value =
+            if is_counter { counter::value(&body).map(|value| value.as_bytes().to_vec()) } else { None };
+        properties.is_count = value.is_some();
         ArchivedMessage {
             sequence,
             time,
             subject: Name::new(&subject),
+            schedule,
             properties,
             text,
-            body: Bytes::from(body),
+            body: Bytes::from(value.unwrap_or(body)),
         }
     }
 

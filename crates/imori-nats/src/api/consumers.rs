@@ -10,7 +10,6 @@ use serde::Deserialize;
 
 use super::call::{Call, Failure, answer_after_all, answer_safely};
 use super::info::{config_of, config_of_consumer, consumer_info};
-use super::settings::{consumer_settings, pull_request, since, time};
 use crate::codec::duration::Nanos;
 use crate::codec::time::Timestamp;
 use crate::jetstream::account::{AccountLimits, ServerLimits, set_required_level};
@@ -21,7 +20,9 @@ use crate::jetstream::consumer_config::{ConsumerAction, ConsumerConfig, CreateCo
 use crate::jetstream::error::ApiError;
 use crate::jetstream::pull;
 use crate::jetstream::request::ApiRequest;
+use crate::jetstream::settings::{consumer_settings, pull_request};
 use crate::jetstream::stream_config::Retention;
+use crate::jetstream::units::{since, time};
 use crate::limits::{CONFIGURATION_BYTES_MAX, DETAILS_PAGE_LEN, NAMES_PAGE_LEN};
 
 /// Letters of a name that the broker chooses, as in nats-server.
@@ -217,8 +218,11 @@ pub(super) fn reset<W: World>(call: &Call<'_, W>, stream: &str, consumer: &str) 
 /// CONSUMER.UNPIN: the client that has the pin of a group loses it.
 pub(super) fn unpin<W: World>(call: &Call<'_, W>, stream: &str, consumer: &str) -> Result<(), Failure> {
     let request = UnpinRequest::decode(call.body)?;
-    let config = of_consumer(call, stream, consumer, config_of_consumer)?;
-    if !config.priority_groups.contains(&request.group) {
+    let has_group = of_consumer(call, stream, consumer, |consumer| {
+        let mut groups = consumer.settings().request_groups.iter();
+        groups.any(|group| group.as_bytes() == request.group.as_bytes())
+    })?;
+    if !has_group {
         return Err(ApiError::CONSUMER_INVALID_PRIORITY_GROUP.into());
     }
     let of = (stream.as_bytes(), consumer.as_bytes());
@@ -232,10 +236,10 @@ pub(super) fn next<W: World>(call: &Call<'_, W>, stream: &str, consumer: &str) -
     let Some(reply) = call.reply else { return Ok(()) };
     let request = pull::PullRequest::decode(call.body);
     let checked = request.and_then(|request| {
-        let config = of_consumer(call, stream, consumer, config_of_consumer);
+        let checked = of_consumer(call, stream, consumer, |consumer| request.check(consumer.settings()));
         // A request for a consumer that is not there gets no answer, as from nats-server.
-        let Ok(config) = config else { return Ok(None) };
-        request.check(&config).map(|()| Some(request))
+        let Ok(checked) = checked else { return Ok(None) };
+        checked.map(|()| Some(request))
     });
     match checked {
         Ok(Some(request)) => {

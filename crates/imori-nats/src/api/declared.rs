@@ -6,7 +6,6 @@ use imori_core::queue::QueueSettings;
 use imori_core::stream::ConsumerSettings;
 
 use super::consumers::clash;
-use super::settings::{consumer_settings, stream_settings};
 use super::streams::{in_context, supported};
 use crate::codec::json::{UnknownNames, decode};
 use crate::jetstream::account::{AccountLimits, ServerLimits, set_required_level};
@@ -15,6 +14,7 @@ use crate::jetstream::consumer_check::ConsumerContext;
 use crate::jetstream::consumer_config::{ConsumerConfig, CreateConsumerRequest};
 use crate::jetstream::error::ApiError;
 use crate::jetstream::request::ApiRequest;
+use crate::jetstream::settings::{consumer_settings, stream_settings};
 use crate::jetstream::stream_config::{Retention, StreamConfig, StreamConfigRequest};
 use crate::limits::CONFIGURATION_BYTES_MAX;
 
@@ -51,7 +51,7 @@ impl DeclaredStream {
     }
 
     /// Checks the configuration of a consumer that an archive of the stream has, and that has this name; `others` are
-    /// those before it. Returns its configuration as JSON.
+    /// those before it. Returns its configuration and settings.
     ///
     /// # Errors
     /// JetStream's error for the first contradiction.
@@ -60,15 +60,14 @@ impl DeclaredStream {
         name: &str,
         config: &ConsumerConfig,
         others: &[ConsumerConfig],
-    ) -> Result<(ConsumerConfig, Vec<u8>), ApiError> {
+    ) -> Result<(ConsumerConfig, ConsumerSettings), ApiError> {
         let (account, server) = (AccountLimits::default(), ServerLimits::default());
         let context =
             ConsumerContext { stream: &self.config, account: &account, server: &server, is_pedantic: false };
         let mut config = ConsumerConfig { name: name.to_owned(), ..config.clone() }.check(&context)?;
         let level = config.required_level();
         set_required_level(&mut config.metadata, level);
-        let json = to_json(&config);
-        if json.len() > CONFIGURATION_BYTES_MAX {
+        if to_json(&config).len() > CONFIGURATION_BYTES_MAX {
             return Err(ApiError::consumer_metadata_length(CONFIGURATION_BYTES_MAX));
         }
         if others.iter().any(|other| other.name == config.name) {
@@ -77,8 +76,8 @@ impl DeclaredStream {
         if self.config.retention == Retention::WorkQueue {
             clash(&config, others)?;
         }
-        consumer_settings(&config)?;
-        Ok((config, json))
+        let settings = consumer_settings(&config)?;
+        Ok((config, settings))
     }
 
     /// The configuration.
@@ -149,12 +148,10 @@ mod tests {
     #[test]
     fn a_configuration_that_was_read_is_read_again_without_a_change() {
         let first = DeclaredStream::read("ORDERS", STREAM, &[]).unwrap();
-        let again = DeclaredStream::read("ORDERS", &first.settings().stream.unwrap().configuration, &[]);
+        let again = DeclaredStream::read("ORDERS", &to_json(first.config()), &[]);
         assert_eq!(again.unwrap().config(), first.config());
-        let (consumer, settings) =
-            first.consumer(br#"{"durable_name":"D","ack_policy":"explicit"}"#, &[]).unwrap();
-        let again =
-            first.consumer(&settings.unwrap().configuration, std::slice::from_ref(&consumer)).unwrap();
+        let (consumer, _) = first.consumer(br#"{"durable_name":"D","ack_policy":"explicit"}"#, &[]).unwrap();
+        let again = first.consumer(&to_json(&consumer), std::slice::from_ref(&consumer)).unwrap();
         assert_eq!(again, (consumer, None));
     }
 

@@ -1,37 +1,30 @@
 //! The form of the messages that a stream sends by itself.
 
-use std::time::Duration;
-
 use imori_core::entries::Entry;
 use imori_core::message::{
-    DEFAULT_EXCHANGE, HeaderReaders, MessageRole, MessageView, Origins, Properties, Property, Receipt,
-    Rollup, Span, StreamPublish,
+    DEFAULT_EXCHANGE, HeaderReaders, MessageView, Origins, Properties, Property, Receipt, Rollup, Schedule,
+    Span,
 };
 use imori_core::name::Name;
 use imori_core::stream::{
-    Advisory, ConsumerDelivery, ConsumerSettings, FlowRequest, GetForm, PullEnd, Scheduled, StreamForm,
-    StreamForms, StreamMessage, StreamRefusal, StreamSettings,
+    Advisory, ConsumerDelivery, FlowRequest, GetForm, PullEnd, StreamForm, StreamForms, StreamMessage,
+    StreamRefusal,
 };
 use imori_core::time::Time;
 
 use super::advisories;
-use super::asks::{asks_of, next_due};
-use super::settings::{consumer_settings, nanos, stream_settings, time};
 use crate::address::{self, is_expressible};
-use crate::codec::duration::Nanos;
 use crate::codec::headers::{BLOCK_END, Headers, VERSION_LINE, push_header};
-use crate::counter;
 use crate::delivery::{render, stored_block};
 use crate::header_block::{HEADERS, PLAIN};
 use crate::jetstream::ack::{AckSubject, FlowSubject};
 use crate::jetstream::answers::{MessageFound, PubAck, encode, encode_error};
-use crate::jetstream::consumer_config::ConsumerConfig;
 use crate::jetstream::error::ApiError;
-use crate::jetstream::publish_headers::{StoredHeaders, Ttl, is_marker};
+use crate::jetstream::publish_headers::schedule_ttl;
 use crate::jetstream::request::{ApiRequest, StreamVerb};
 use crate::jetstream::status::{Remainder, Status};
-use crate::jetstream::stream_config::StreamConfig;
 use crate::jetstream::stream_info::StoredMessage;
+use crate::jetstream::units::{duration, nanos, time};
 
 /// NATS as the protocol of streams.
 #[derive(Debug)]
@@ -85,10 +78,11 @@ impl NatsStreams {
         if let Some(pin) = delivery.pin {
             block = with_headers(&block, &[("Nats-Pin-Id", &text(pin.as_bytes()))]);
         }
+        let body = self.body(&view, readers);
         if !has_headers_only {
-            return self.message(&reply, &block, self.body(&view, readers));
+            return self.message(&reply, &block, body);
         }
-        let size = view.body.len().to_string();
+        let size = body.as_deref().unwrap_or(view.body).len().to_string();
         self.message(&reply, &with_headers(&block, &[("Nats-Msg-Size", &size)]), Some(Vec::new()))
     }
 
@@ -103,7 +97,9 @@ impl NatsStreams {
         let (view, envelope) = (entry.message().view(), entry.envelope());
         let (stream, subject) = (text(stream.as_bytes()), text(envelope.address.subject.as_bytes()));
         let (sequence, before) = (envelope.sequence.to_string(), before.to_string());
-        let (time, size) = (time(envelope.since).to_string(), view.body.len().to_string());
+        let body = self.body(&view, readers);
+        let size = body.as_deref().unwrap_or(view.body).len().to_string();
+        let time = time(envelope.since).to_string();
         let mut headers = vec![
             ("Nats-Stream", &*stream),
             ("Nats-Subject", &*subject),
@@ -113,8 +109,27 @@ impl NatsStreams {
         ];
         headers.extend(has_headers_only.then_some(("Nats-Msg-Size", &*size)));
         let block = with_headers(&self.block(&view, readers), &headers);
-        let body = if has_headers_only { Some(Vec::new()) } else { self.body(&view, readers) };
+        let body = if has_headers_only { Some(Vec::new()) } else { body };
         self.message(b"", &block, body)
+    }
+
+    fn scheduled(
+        &self,
+        entry: &Entry,
+        schedule: &Schedule,
+        content: &Entry,
+        next: Option<Time>,
+        readers: HeaderReaders,
+    ) -> StreamForm {
+        let (view, content) = (entry.message().view(), content.message().view());
+        let subject = text(entry.envelope().address.subject.as_bytes());
+        let told = next.map_or_else(|| "purge".to_owned(), |next| time(next).to_string());
+        let mut own = vec![("Nats-Scheduler", &*subject), ("Nats-Schedule-Next", &*told)];
+        let ttl = schedule_ttl(stored_block(&view)).map(text);
+        own.extend(ttl.as_deref().map(|ttl| ("Nats-TTL", ttl)));
+        own.extend(schedule.is_rollup.then_some(("Nats-Rollup", "sub")));
+        let block = with_headers(&without_headers(&self.block(&content, readers)), &own);
+        self.message(b"", &block, self.body(&content, readers))
     }
 
     /// The header block of a stored message; empty if it has no headers.
@@ -128,9 +143,9 @@ impl NatsStreams {
         }
     }
 
-    /// The body, if another protocol has stored it encoded.
+    /// The body, if it is stored in another form.
     pub(super) fn body(&self, view: &MessageView<'_>, readers: HeaderReaders) -> Option<Vec<u8>> {
-        if self.origins.form(view.properties.origin).is_some() {
+        if !view.properties.is_count && self.origins.form(view.properties.origin).is_some() {
             return None;
         }
         match readers(view.properties.origin).body(view) {
@@ -214,6 +229,14 @@ impl StreamForms for NatsStreams {
             StreamMessage::Republished { stream, entry, before, has_headers_only } => {
                 self.republished(stream, entry, *before, *has_headers_only, readers)
             }
+            StreamMessage::Marker { ttl } => {
+                let ttl = duration(Some(*ttl)).to_string();
+                let headers = [("Nats-Marker-Reason", "MaxAge"), ("Nats-TTL", &*ttl), ("Nats-Rollup", "sub")];
+                self.message(b"", &with_headers(b"", &headers), Some(Vec::new()))
+            }
+            StreamMessage::Scheduled { entry, schedule, content, next } => {
+                self.scheduled(entry, schedule, content, *next, readers)
+            }
             StreamMessage::Staged => self.message(b"", b"", Some(Vec::new())),
             StreamMessage::Published { stream, sequence, is_duplicate, level, receipt } => {
                 let mut body = Vec::new();
@@ -259,88 +282,6 @@ impl StreamForms for NatsStreams {
 
     fn advisory(&self, advisory: &Advisory<'_>, id: [u8; 16]) -> StreamForm {
         self.message(b"", b"", Some(advisories::body(advisory, id)))
-    }
-
-    fn marker(&self, ttl: Duration) -> StreamForm {
-        let nanos = Nanos(i64::try_from(ttl.as_nanos()).unwrap_or(i64::MAX));
-        let headers =
-            [("Nats-Marker-Reason", "MaxAge"), ("Nats-TTL", &nanos.to_string()), ("Nats-Rollup", "sub")];
-        let mut form = self.message(b"", &with_headers(b"", &headers), Some(Vec::new()));
-        form.properties.expiration_ms = u32::try_from(ttl.as_millis()).ok();
-        form
-    }
-
-    fn role(&self, view: &MessageView<'_>, stored: Time, now: Time) -> MessageRole {
-        if self.origins.form(view.properties.origin) != Some(HEADERS) {
-            return MessageRole::default();
-        }
-        let block = stored_block(view);
-        let headers = StoredHeaders::parse(block);
-        MessageRole {
-            never_expires: headers.ttl == Some(Ttl::Never),
-            is_marker: is_marker(block),
-            next_due: headers.schedule.and_then(|schedule| next_due(&schedule, stored, now)),
-        }
-    }
-
-    fn scheduled(
-        &self,
-        schedule: &Entry,
-        last_of: &mut dyn FnMut(&[u8]) -> Option<Entry>,
-        now: Time,
-        readers: HeaderReaders,
-    ) -> Option<Scheduled> {
-        let view = schedule.message().view();
-        let subject = schedule.envelope().address.subject.as_bytes();
-        let headers = StoredHeaders::parse(stored_block(&view));
-        let plan = headers.schedule?;
-        let source = plan.source.and_then(|source| last_of(source.as_bytes()));
-        let content = source.as_ref().map_or(view, |source| source.message().view());
-        let next = plan.schedule.is_repeating().then(|| next_due(&plan, now, now)).flatten();
-        let subject = text(subject);
-        let told = next.map_or_else(|| "purge".to_owned(), |next| time(next).to_string());
-        let mut own = vec![("Nats-Scheduler", &*subject), ("Nats-Schedule-Next", &*told)];
-        let ttl = headers.schedule_ttl.map(text);
-        own.extend(ttl.as_deref().map(|ttl| ("Nats-TTL", ttl)));
-        own.extend(plan.is_rollup.then_some(("Nats-Rollup", "sub")));
-        let block = with_headers(&without_headers(&self.block(&content, readers)), &own);
-        let body = self.body(&content, readers).unwrap_or_else(|| content.body.to_vec());
-        let mut form = self.message(b"", &block, Some(body));
-        form.properties.expiration_ms = match plan.ttl {
-            Some(Ttl::Seconds(seconds)) => u32::try_from(seconds.saturating_mul(1000)).ok(),
-            Some(Ttl::Never) | None => None,
-        };
-        Some(Scheduled { target: Name::from(plan.target), form, is_rollup: plan.is_rollup, next })
-    }
-
-    fn count(&self, body: &[u8]) -> Option<Box<[u8]>> {
-        counter::value(body).map(|value| Box::from(value.as_bytes()))
-    }
-
-    fn add(&self, before: &[u8], increment: &[u8]) -> Option<(Vec<u8>, Vec<u8>)> {
-        let value = counter::add(str::from_utf8(before).ok()?, str::from_utf8(increment).ok()?)?;
-        let body = counter::body(&value);
-        Some((value.into_bytes(), body))
-    }
-
-    fn with_asks(
-        &self,
-        view: &MessageView<'_>,
-        now: Time,
-        then: &mut dyn FnMut(&StreamPublish<'_>) -> Result<(), StreamRefusal>,
-    ) -> Result<(), StreamRefusal> {
-        // They were read without an error when the message came.
-        then(&asks_of(stored_block(view), now).unwrap_or_default())
-    }
-
-    fn stream(&self, configuration: &[u8]) -> Option<StreamSettings> {
-        let config: StreamConfig = serde_json::from_slice(configuration).ok()?;
-        stream_settings(&config).stream.map(|stream| *stream)
-    }
-
-    fn consumer(&self, configuration: &[u8]) -> Option<ConsumerSettings> {
-        let config: ConsumerConfig = serde_json::from_slice(configuration).ok()?;
-        consumer_settings(&config).ok()
     }
 }
 

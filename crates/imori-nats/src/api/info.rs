@@ -1,20 +1,18 @@
 //! The state of streams and consumers, as answers report it.
 
-use std::time::Duration;
-
-use imori_core::confirm::Level;
 use imori_core::index::Filter;
 use imori_core::queue::Queue;
 use imori_core::stream::{Position, Stream, StreamConsumer};
 use imori_core::time::Time;
 
-use super::settings::time;
 use crate::codec::duration::Nanos;
 use crate::codec::time::Timestamp;
 use crate::jetstream::consumer_config::ConsumerConfig;
 use crate::jetstream::consumer_info::{ConsumerInfo, PriorityGroupState, SequenceInfo};
-use crate::jetstream::stream_config::{Storage, StreamConfig};
+use crate::jetstream::settings::{consumer_config, stream_config};
+use crate::jetstream::stream_config::StreamConfig;
 use crate::jetstream::stream_info::{StreamInfo, StreamState};
+use crate::jetstream::units::time;
 
 /// Sequence numbers without a message that an answer lists.
 const REMOVED_MAX: usize = 1_000_000;
@@ -28,35 +26,13 @@ pub struct Details<'a> {
     pub has_removed: bool,
 }
 
-/// The configuration of a stream. One that another protocol has declared has the settings in effect.
+/// The configuration of a stream as it was declared. One that was declared by the arguments of a queue has the settings
+/// in effect; its subjects are the bindings of the queue, which the queue does not know.
 #[must_use]
 pub fn config_of(queue: &Queue) -> StreamConfig {
-    let configuration = queue.stream().map(|stream| &*stream.settings().configuration);
-    let read = configuration.and_then(|configuration| serde_json::from_slice(configuration).ok());
-    read.unwrap_or_else(|| declared_config(queue))
-}
-
-/// The configuration of a stream that another protocol has declared: its settings in effect. Its subjects are the
-/// bindings of the queue, which the queue does not know.
-fn declared_config(queue: &Queue) -> StreamConfig {
-    let settings = queue.settings();
-    let limit = |max: Option<u64>| max.map_or(-1, |max| i64::try_from(max).unwrap_or(i64::MAX));
-    let nanos = |span: Option<Duration>| {
-        span.map_or(Nanos::ZERO, |span| Nanos(i64::try_from(span.as_nanos()).unwrap_or(i64::MAX)))
-    };
-    StreamConfig {
-        name: queue.name().to_string(),
-        max_consumers: -1,
-        max_msgs: limit(settings.length_max),
-        max_bytes: limit(settings.length_bytes_max),
-        max_age: nanos(settings.message_ttl),
-        max_msgs_per_subject: -1,
-        max_msg_size: -1,
-        storage: if settings.level == Some(Level::Memory) { Storage::Memory } else { Storage::File },
-        num_replicas: 1,
-        duplicate_window: nanos(settings.dedup_window),
-        ..StreamConfig::default()
-    }
+    let is_own = queue.stream().is_some_and(|stream| stream.settings().has_own_declaration);
+    let settings = if is_own { queue.declared() } else { queue.settings() };
+    stream_config(&queue.name().to_string(), settings)
 }
 
 /// The configuration and the state of a stream.
@@ -99,7 +75,7 @@ fn stream_state(queue: &Queue, stream: &Stream, details: Details<'_>) -> StreamS
 /// The configuration of a consumer.
 #[must_use]
 pub fn config_of_consumer(consumer: &StreamConsumer) -> ConsumerConfig {
-    serde_json::from_slice(&consumer.settings().configuration).unwrap_or_default()
+    consumer_config(&consumer.name().to_string(), consumer.settings())
 }
 
 /// The configuration and the state of a consumer.

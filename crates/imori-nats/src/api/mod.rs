@@ -16,7 +16,6 @@ mod info;
 mod forms;
 mod asks;
 mod advisories;
-mod settings;
 
 pub use advisories::{AuditClient, TransferAction, TransferFields};
 pub use archived::ArchiveForms;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use imori_core::name::Name;
 use imori_core::record::ConsumerState;
-use imori_core::stream::Position;
+use imori_core::stream::{ConsumerSettings, Position};
 use imori_core::time::Time;
 use serde::{Deserialize, Serialize};
 
@@ -66,8 +66,9 @@ struct Rest {
 }
 
 impl ArchivedConsumer {
-    /// The consumer with this state at the time `now`.
-    pub(super) fn new(state: &ConsumerState, now: Time) -> ArchivedConsumer {
+    /// The consumer with this configuration and state at the time `now`.
+    #[must_use]
+    pub fn new(config: ConsumerConfig, state: &ConsumerState, now: Time) -> ArchivedConsumer {
         let timestamp = i64::try_from(now.0.saturating_mul(1000)).unwrap_or(i64::MAX);
         let delivered = |number: u64| Delivered { sequence: number, timestamp };
         let pending: BTreeMap<_, _> =
@@ -76,7 +77,7 @@ impl ArchivedConsumer {
         let redelivered: BTreeMap<_, _> =
             again.map(|(sequence, _, deliveries)| (*sequence, deliveries - 1)).collect();
         ArchivedConsumer {
-            config: serde_json::from_slice(&state.configuration).unwrap_or_default(),
+            config,
             state: State {
                 delivered: Place::of(state.delivered),
                 ack_floor: Place::of(state.floor),
@@ -101,10 +102,10 @@ impl ArchivedConsumer {
         size_of::<ArchivedConsumer>() + 40 * pending + 24 * again + 8 * rest
     }
 
-    /// The state of a consumer of this name and configuration that is restored at the time `now`, of a stream whose last
+    /// The state of a consumer with this name and these settings that is restored at the time `now`, of a stream whose last
     /// message is `last`. Places behind that message are taken for that message, as in nats-server.
     #[must_use]
-    pub fn state(&self, name: &str, configuration: &[u8], (last, now): (u64, Time)) -> ConsumerState {
+    pub fn state(&self, name: &str, settings: ConsumerSettings, (last, now): (u64, Time)) -> ConsumerState {
         let State { delivered, ack_floor, pending, redelivered } = &self.state;
         let deliveries = |sequence: &u64| {
             let again = redelivered.as_ref().and_then(|again| again.get(sequence));
@@ -122,7 +123,7 @@ impl ArchivedConsumer {
         ConsumerState {
             name: Name::from(name),
             created: Time(rest.created.min(now.0)),
-            configuration: configuration.into(),
+            settings,
             next: rest.next.clamp(1, last + 1),
             delivered: delivered.position(last),
             floor: ack_floor.position(last),
@@ -146,13 +147,18 @@ impl Place {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::jetstream::settings::consumer_settings;
+
+    fn settings() -> ConsumerSettings {
+        consumer_settings(&ConsumerConfig::default()).unwrap()
+    }
 
     #[test]
     fn the_state_of_a_consumer_comes_back() {
         let state = ConsumerState {
             name: Name::from("counter"),
             created: Time(7),
-            configuration: br#"{"name":"counter"}"#[..].into(),
+            settings: settings(),
             next: 9,
             delivered: Position { consumer: 12, stream: 8 },
             floor: Position { consumer: 3, stream: 3 },
@@ -160,9 +166,10 @@ mod tests {
             first_ones: vec![2],
             done: vec![10],
         };
-        let json = serde_json::to_vec(&ArchivedConsumer::new(&state, Time(1_000))).unwrap();
+        let config = ConsumerConfig { name: "counter".to_owned(), ..ConsumerConfig::default() };
+        let json = serde_json::to_vec(&ArchivedConsumer::new(config, &state, Time(1_000))).unwrap();
         let read: ArchivedConsumer = serde_json::from_slice(&json).unwrap();
-        assert_eq!(read.state("counter", &state.configuration, (20, Time(2_000))), state);
+        assert_eq!(read.state("counter", settings(), (20, Time(2_000))), state);
     }
 
     #[test]
@@ -172,10 +179,10 @@ mod tests {
             "pending":{"2":{"Sequence":2,"Timestamp":1790000000000000000},"4":{"Sequence":3,"Timestamp":1}},
             "redelivered":{"2":1}}}"#;
         let read: ArchivedConsumer = serde_json::from_slice(json).unwrap();
-        let state = read.state("D", b"{}", (9, Time(5)));
+        let state = read.state("D", settings(), (9, Time(5)));
         assert_eq!(state.pending, [(2, 2, 2), (4, 3, 1)]);
         assert_eq!((state.next, state.created), (5, Time(5)));
-        let bounded = read.state("D", b"{}", (3, Time(5)));
+        let bounded = read.state("D", settings(), (3, Time(5)));
         assert_eq!((bounded.next, bounded.delivered.stream), (4, 3));
     }
 }

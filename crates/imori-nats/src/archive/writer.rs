@@ -1,6 +1,6 @@
 //! Writes an archive.
 
-use imori_core::record::ConsumerState;
+use imori_core::name::Name;
 use imori_core::time::Time;
 
 use super::consumer::ArchivedConsumer;
@@ -19,14 +19,13 @@ pub struct ArchiveWriter {
 impl ArchiveWriter {
     /// Begins the archive of a stream in this state with these consumers, at the time `now`.
     #[must_use]
-    pub fn new(state: &StreamState, consumers: &[ConsumerState], now: Time) -> ArchiveWriter {
+    pub fn new(state: &StreamState, consumers: &[(Name, ArchivedConsumer)], now: Time) -> ArchiveWriter {
         let mut writer = ArchiveWriter::default();
         writer.frames.push(MAGIC);
         let state = StreamState { consumer_count: consumers.len() as u64, ..state.clone() };
         writer.write_json(b"state.json".to_vec(), &to_json(&state), now);
-        for consumer in consumers {
-            let name = [b"consumers/", consumer.name.as_bytes()].concat();
-            writer.write_json(name, &to_json(&ArchivedConsumer::new(consumer, now)), now);
+        for (name, consumer) in consumers {
+            writer.write_json([b"consumers/", name.as_bytes()].concat(), &to_json(consumer), now);
         }
         writer
     }

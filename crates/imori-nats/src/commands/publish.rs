@@ -36,12 +36,12 @@ pub(crate) fn publish<W: World>(
         return Ok(Some(PublishReport { receivers: 1, ..PublishReport::default() }));
     }
     let mut scratch = mem::take(&mut client.scratch);
-    let ReadHeaders { properties, text, is_for_streams } =
+    let ReadHeaders { mut properties, text, is_for_streams } =
         read(publish, client.settings.origins, client.identity.user.as_bytes(), &mut scratch);
-    let mut asks = StreamAsks { answer_to: publish.reply, headers: None };
+    let mut asks = StreamAsks { answer_to: publish.reply, ..StreamAsks::default() };
     let headers;
     if is_for_streams {
-        headers = match api::asks_of(publish.headers.unwrap_or_default(), world.now()) {
+        headers = match api::asks_of(publish.headers.unwrap_or_default(), &mut properties) {
             Ok(headers) => headers,
             Err(error) => {
                 client.scratch = scratch;

@@ -1,8 +1,9 @@
 //! The vocabulary of JetStream as values: requests and answers of its API, configurations with
 //! nats-server's checks, acknowledgements, headers and statuses.
 //!
-//! Nothing here knows a queue, a connection or a clock; time arrives as an argument.
+//! Nothing here touches a queue, a connection or a clock; time arrives as an argument.
 
+pub mod settings;
 pub mod publish_headers;
 pub mod batch;
 pub mod schedule;
@@ -19,4 +20,6 @@ pub mod stream_check;
 pub mod stream_config;
 pub mod request;
 pub mod account;
+pub mod note;
+pub mod units;
 pub mod error;

@@ -1,12 +1,14 @@
 //! The headers of a publish that JetStream reads.
 
+use imori_core::message::ScheduleTimes;
+
 use crate::codec::duration::Nanos;
 use crate::codec::headers::Headers;
 use crate::codec::number::parse_u64;
 use crate::jetstream::account::API_LEVEL;
 use crate::jetstream::batch::AtomicBatch;
 use crate::jetstream::error::ApiError;
-use crate::jetstream::schedule::Schedule;
+use crate::jetstream::schedule;
 use crate::subject::is_valid_literal;
 
 /// The headers of a publish that JetStream reads. The first of several with one name counts, and an
@@ -61,8 +63,8 @@ pub enum Ttl {
 /// A message that the stream publishes on a schedule.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ScheduledPublish<'a> {
-    /// The schedule.
-    pub schedule: Schedule,
+    /// The times.
+    pub times: ScheduleTimes,
     /// The subject to publish to.
     pub target: &'a str,
     /// The subject whose last message is published instead of this one.
@@ -157,8 +159,6 @@ pub struct StoredHeaders<'a> {
     pub ttl: Option<Ttl>,
     /// Schedule on which the message is published again.
     pub schedule: Option<ScheduledPublish<'a>>,
-    /// Time to live of what the schedule publishes, as the publisher wrote it.
-    pub schedule_ttl: Option<&'a [u8]>,
 }
 
 impl<'a> StoredHeaders<'a> {
@@ -168,9 +168,13 @@ impl<'a> StoredHeaders<'a> {
         Self {
             ttl: ttl(given(values.ttl)).ok().flatten(),
             schedule: values.scheduled_publish().ok().flatten(),
-            schedule_ttl: given(values.schedule_ttl),
         }
     }
+}
+
+/// The time to live of what a schedule publishes, as its publisher wrote it.
+pub fn schedule_ttl(block: &[u8]) -> Option<&[u8]> {
+    given(Values::of(block).schedule_ttl)
 }
 
 /// Whether a message tells that its subject was deleted: a marker, or a purge of a key-value bucket.
@@ -247,9 +251,9 @@ impl<'a> Values<'a> {
         let Some(pattern) = given(self.schedule) else {
             return Ok(None);
         };
-        let schedule = str::from_utf8(pattern).ok().and_then(Schedule::parse);
-        let schedule = match (schedule, self.schedule_time_zone) {
-            (Some(schedule @ Schedule::Cron(_)), _) | (Some(schedule), None) => schedule,
+        let times = str::from_utf8(pattern).ok().and_then(schedule::parse);
+        let times = match (times, self.schedule_time_zone) {
+            (Some(times @ ScheduleTimes::Calendar(_)), _) | (Some(times), None) => times,
             (Some(_), Some(_)) | (None, _) => return Err(ApiError::MESSAGE_SCHEDULES_PATTERN_INVALID),
         };
         let ttl = ttl(given(self.schedule_ttl)).map_err(|NotATtl| ApiError::MESSAGE_SCHEDULES_TTL_INVALID)?;
@@ -267,7 +271,7 @@ impl<'a> Values<'a> {
                 Some(source.ok_or(ApiError::MESSAGE_SCHEDULES_SOURCE_INVALID)?)
             }
         };
-        Ok(Some(ScheduledPublish { schedule, target, source, ttl, is_rollup }))
+        Ok(Some(ScheduledPublish { times, target, source, ttl, is_rollup }))
     }
 
     /// Reads the two headers of a message that ends a schedule.

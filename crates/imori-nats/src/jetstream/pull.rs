@@ -1,11 +1,13 @@
 //! Pull requests: what a client asks of a consumer, and what a consumer refuses.
 
+use imori_core::name::Name;
+use imori_core::stream::{ConsumerSettings, RequestLimits, RequestPolicy};
 use serde::Deserialize;
 
 use crate::codec::duration::Nanos;
 use crate::codec::json::{UnknownNames, decode};
-use crate::jetstream::consumer_config::{ConsumerConfig, PriorityPolicy};
 use crate::jetstream::status::Status;
+use crate::jetstream::units::{duration, number};
 
 /// A request for messages.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -113,18 +115,19 @@ impl PullRequest {
     ///
     /// Returns the status of nats-server for the first limit or rule that the request does not
     /// keep.
-    pub fn check(&self, consumer: &ConsumerConfig) -> Result<(), Status<'static>> {
-        if !consumer.is_pull() {
+    pub fn check(&self, consumer: &ConsumerSettings) -> Result<(), Status<'static>> {
+        if consumer.push.is_some() {
             return Err(Status::PushBased);
         }
-        if is_over(self.batch, consumer.max_batch) {
-            return Err(Status::ExceededMaxRequestBatch(consumer.max_batch));
+        let RequestLimits { messages_max, bytes_max, wait_max } = consumer.request_limits;
+        if let Some(max) = messages_max.filter(|max| self.batch > *max) {
+            return Err(Status::ExceededMaxRequestBatch(number(Some(max))));
         }
-        if consumer.max_expires > Nanos::ZERO && self.expires > consumer.max_expires {
-            return Err(Status::ExceededMaxRequestExpires(consumer.max_expires));
+        if let Some(max) = wait_max.filter(|max| self.expires.duration() > *max) {
+            return Err(Status::ExceededMaxRequestExpires(duration(Some(max))));
         }
-        if is_over(self.max_bytes, consumer.max_bytes) {
-            return Err(Status::ExceededMaxRequestMaxBytes(consumer.max_bytes));
+        if let Some(max) = bytes_max.filter(|max| self.max_bytes > *max) {
+            return Err(Status::ExceededMaxRequestMaxBytes(number(Some(max))));
         }
         match &self.priority {
             None => Ok(()),
@@ -134,19 +137,20 @@ impl PullRequest {
 }
 
 impl Priority {
-    fn check(&self, consumer: &ConsumerConfig) -> Result<(), Status<'static>> {
-        let policy = consumer.priority_policy;
+    fn check(&self, consumer: &ConsumerSettings) -> Result<(), Status<'static>> {
+        let policy = consumer.request_policy;
         let has_threshold = self.min_pending != 0 || self.min_ack_pending != 0;
-        let has_policy = policy != PriorityPolicy::None;
+        let has_policy = policy != RequestPolicy::InTurn;
+        let is_own = |group: &Name| group.as_bytes() == self.group.as_bytes();
         for (is_wrong, reason) in [
-            (has_threshold && policy != PriorityPolicy::Overflow, "Not a Overflow Priority consumer"),
+            (has_threshold && policy != RequestPolicy::Overflow, "Not a Overflow Priority consumer"),
             (
-                !self.id.is_empty() && policy != PriorityPolicy::PinnedClient,
+                !self.id.is_empty() && !matches!(policy, RequestPolicy::Pinned(_)),
                 "Not a Pinned Client Priority consumer",
             ),
             (!(0..=9).contains(&self.priority), "Priority must be between 0 and 9"),
             (has_policy && self.group.is_empty(), "Priority Group missing"),
-            (has_policy && !consumer.priority_groups.contains(&self.group), "Invalid Priority Group"),
+            (has_policy && !consumer.request_groups.iter().any(is_own), "Invalid Priority Group"),
         ] {
             if is_wrong {
                 return Err(Status::BadRequest(reason.into()));
@@ -160,13 +164,11 @@ fn at_least_one(number: i64) -> u64 {
     u64::try_from(number).unwrap_or_default().max(1)
 }
 
-fn is_over(number: u64, max: i64) -> bool {
-    u64::try_from(max).is_ok_and(|max| max > 0 && number > max)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::jetstream::consumer_config::ConsumerConfig;
+    use crate::jetstream::settings::consumer_settings;
 
     #[test]
     fn a_body_is_nothing_or_a_number_or_json() {
@@ -250,7 +252,8 @@ mod tests {
             (overflow, "1", None),
         ] {
             let config: ConsumerConfig = serde_json::from_str(consumer).unwrap();
-            let result = PullRequest::decode(body.as_bytes()).unwrap().check(&config);
+            let settings = consumer_settings(&config).unwrap();
+            let result = PullRequest::decode(body.as_bytes()).unwrap().check(&settings);
             let text = result.err().map(|status| status.description().into_owned());
             assert_eq!(text.as_deref(), expected, "{consumer} {body}");
         }

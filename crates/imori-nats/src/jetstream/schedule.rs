@@ -5,80 +5,34 @@
 //! the week, and in what a day of the month means beside one of the week. APScheduler's has weeks,
 //! years and time zones besides.
 
-use crate::codec::duration::Nanos;
-use crate::codec::time::{Civil, Timestamp};
+use imori_core::message::{Calendar, ScheduleTimes};
 
-/// Years in which a pattern must match, as in nats-server.
-const YEARS_MAX: i64 = 5;
+use crate::codec::duration::Nanos;
+use crate::codec::time::Timestamp;
+use crate::jetstream::units::since;
 
 /// The shortest interval, as in nats-server.
 const INTERVAL_MIN: Nanos = Nanos::from_secs(1);
 
-/// The times at which a message is published.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Schedule {
-    /// Once, at a fixed time.
-    At(Timestamp),
-    /// Repeatedly, at an interval.
-    Every(Nanos),
-    /// At every time that matches a pattern, in UTC.
-    Cron(Cron),
-}
-
-impl Schedule {
-    /// Parses the value of `Nats-Schedule`: `@at <RFC 3339>`, `@every <duration>`, `@daily` and the
-    /// like, or six fields of cron, the first for seconds. `None` for any other text.
-    pub fn parse(text: &str) -> Option<Self> {
-        if let Some(time) = text.strip_prefix("@at ") {
-            return Timestamp::parse(time).map(Self::At);
-        }
-        if let Some(interval) = text.strip_prefix("@every ") {
-            return Nanos::parse(interval).filter(|interval| *interval >= INTERVAL_MIN).map(Self::Every);
-        }
-        let text = match text {
-            "@yearly" | "@annually" => "0 0 0 1 1 *",
-            "@monthly" => "0 0 0 1 * *",
-            "@weekly" => "0 0 0 * * 0",
-            "@daily" | "@midnight" => "0 0 0 * * *",
-            "@hourly" => "0 0 * * * *",
-            _ => text,
-        };
-        Cron::parse(text).map(Self::Cron)
+/// Parses the value of `Nats-Schedule`: `@at <RFC 3339>`, `@every <duration>`, `@daily` and the like, or six fields of
+/// cron in UTC, the first for seconds. `None` for any other text.
+pub fn parse(text: &str) -> Option<ScheduleTimes> {
+    if let Some(time) = text.strip_prefix("@at ") {
+        return Timestamp::parse(time).map(|time| ScheduleTimes::At(since(time)));
     }
-
-    /// Whether the message is published more than once.
-    pub fn is_repeating(&self) -> bool {
-        !matches!(self, Self::At(_))
+    if let Some(interval) = text.strip_prefix("@every ") {
+        let interval = Nanos::parse(interval).filter(|interval| *interval >= INTERVAL_MIN);
+        return interval.map(|interval| ScheduleTimes::Every(interval.duration()));
     }
-
-    /// Returns the time of the publish that follows the one at `last`. Times before `now` are
-    /// skipped, but for a schedule of one time.
-    ///
-    /// `None` if a pattern does not match within five years: nats-server refuses such a schedule.
-    pub fn next(&self, last: Timestamp, now: Timestamp) -> Option<Timestamp> {
-        match self {
-            Self::At(time) => Some(*time),
-            Self::Every(interval) => {
-                let next = last.rounded_to_second().saturating_add(*interval);
-                Some(if next < now { now.rounded_to_second().saturating_add(*interval) } else { next })
-            }
-            Self::Cron(cron) => {
-                let next = cron.next(last)?;
-                if next < now { cron.next(now.rounded_to_second()) } else { Some(next) }
-            }
-        }
-    }
-}
-
-/// A pattern of cron: a set of bits for each field.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Cron {
-    seconds: Field,
-    minutes: Field,
-    hours: Field,
-    days: Field,
-    months: Field,
-    weekdays: Field,
+    let text = match text {
+        "@yearly" | "@annually" => "0 0 0 1 1 *",
+        "@monthly" => "0 0 0 1 * *",
+        "@weekly" => "0 0 0 * * 0",
+        "@daily" | "@midnight" => "0 0 0 * * *",
+        "@hourly" => "0 0 * * * *",
+        _ => text,
+    };
+    cron(text).map(ScheduleTimes::Calendar)
 }
 
 /// The numbers that a field matches.
@@ -93,61 +47,21 @@ const MONTHS: [&str; 12] =
     ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"];
 const WEEKDAYS: [&str; 7] = ["sun", "mon", "tue", "wed", "thu", "fri", "sat"];
 
-impl Cron {
-    fn parse(text: &str) -> Option<Self> {
-        let mut parts = text.split_whitespace();
-        let mut field = |min, max, names: &[&str]| Field::parse(parts.next()?, min, max, names);
-        let cron = Self {
-            seconds: field(0, 59, &[])?,
-            minutes: field(0, 59, &[])?,
-            hours: field(0, 23, &[])?,
-            days: field(1, 31, &[])?,
-            months: field(1, 12, &MONTHS)?,
-            weekdays: field(0, 6, &WEEKDAYS)?,
-        };
-        parts.next().is_none().then_some(cron)
-    }
-
-    /// Returns the first time after `last` that matches.
-    fn next(&self, last: Timestamp) -> Option<Timestamp> {
-        let first = last.truncated_to_second().saturating_add(Nanos::from_secs(1));
-        let mut at = first.civil();
-        let last_year = at.year + YEARS_MAX;
-        // Each round sets the largest field that does not match to its next number, and those below
-        // it to their first.
-        while at.year <= last_year {
-            let next = if !self.months.has(at.month) {
-                Civil { month: at.month + 1, day: 1, hour: 0, minute: 0, second: 0, ..at }
-            } else if !self.has_day(at) {
-                Civil { day: at.day + 1, hour: 0, minute: 0, second: 0, ..at }
-            } else if !self.hours.has(at.hour) {
-                Civil { hour: at.hour + 1, minute: 0, second: 0, ..at }
-            } else if !self.minutes.has(at.minute) {
-                Civil { minute: at.minute + 1, second: 0, ..at }
-            } else if !self.seconds.has(at.second) {
-                Civil { second: at.second + 1, ..at }
-            } else {
-                return Some(Timestamp::from_civil(at));
-            };
-            let next = match next.month {
-                13 => Civil { year: next.year + 1, month: 1, ..next },
-                _ => next,
-            };
-            at = Timestamp::from_civil(next).civil();
-        }
-        None
-    }
-
-    /// Whether the day matches: both the day of the month and that of the week if one of them is
-    /// `*`, and else one of them.
-    fn has_day(&self, at: Civil) -> bool {
-        let has_day = self.days.has(at.day);
-        let has_weekday = self.weekdays.has(Timestamp::from_civil(at).weekday());
-        match self.days.has_star || self.weekdays.has_star {
-            true => has_day && has_weekday,
-            false => has_day || has_weekday,
-        }
-    }
+fn cron(text: &str) -> Option<Calendar> {
+    let mut parts = text.split_whitespace();
+    let mut field = |min, max, names: &[&str]| Field::parse(parts.next()?, min, max, names);
+    let (seconds, minutes, hours) = (field(0, 59, &[])?, field(0, 59, &[])?, field(0, 23, &[])?);
+    let (days, months, weekdays) = (field(1, 31, &[])?, field(1, 12, &MONTHS)?, field(0, 6, &WEEKDAYS)?);
+    let calendar = Calendar {
+        seconds: seconds.bits,
+        minutes: minutes.bits,
+        hours: hours.bits,
+        days: days.bits,
+        months: months.bits,
+        weekdays: weekdays.bits,
+        is_either_day: !days.has_star && !weekdays.has_star,
+    };
+    parts.next().is_none().then_some(calendar)
 }
 
 impl Field {
@@ -182,10 +96,6 @@ impl Field {
         // A field without a number would be looked for second by second.
         (field.bits != 0).then_some(field)
     }
-
-    fn has(self, number: u32) -> bool {
-        self.bits >> number & 1 == 1
-    }
 }
 
 /// Reads a number, or one of the names that stand for the numbers from `min` on.
@@ -203,10 +113,12 @@ fn number(text: &str) -> Option<u32> {
 
 #[cfg(test)]
 mod tests {
+    use imori_core::time::Time;
+
     use super::*;
 
-    fn time(text: &str) -> Timestamp {
-        Timestamp::parse(text).unwrap()
+    fn time(text: &str) -> Time {
+        since(Timestamp::parse(text).unwrap())
     }
 
     #[test]
@@ -235,7 +147,7 @@ mod tests {
             ("59 59 23 31 12 *", "2026-12-31T23:59:59Z", "2027-12-31T23:59:59Z"),
             ("1,3,,5 0 0 * * *", "2026-12-31T23:59:59Z", "2027-01-01T00:00:01Z"),
         ] {
-            let next = Schedule::parse(pattern).and_then(|schedule| schedule.next(time(last), time(last)));
+            let next = parse(pattern).and_then(|schedule| schedule.next(time(last), time(last)));
             assert_eq!(next, Some(time(expected)), "{pattern}");
         }
     }
@@ -247,7 +159,7 @@ mod tests {
             ("@every 10s", "2026-01-01T00:00:00Z", "2026-01-01T01:00:00Z", "2026-01-01T01:00:10Z"),
             ("0 * * * * *", "2026-01-01T00:00:00Z", "2026-01-01T01:00:30Z", "2026-01-01T01:01:00Z"),
         ] {
-            let next = Schedule::parse(pattern).and_then(|schedule| schedule.next(time(last), time(now)));
+            let next = parse(pattern).and_then(|schedule| schedule.next(time(last), time(now)));
             assert_eq!(next, Some(time(expected)), "{pattern} at {now}");
         }
     }
@@ -277,9 +189,9 @@ mod tests {
             "99999999999 * * * * *",
             ", * * * * *",
         ] {
-            assert_eq!(Schedule::parse(pattern), None, "{pattern:?}");
+            assert_eq!(parse(pattern), None, "{pattern:?}");
         }
-        let never = Schedule::parse("0 0 0 31 2 *").unwrap();
+        let never = parse("0 0 0 31 2 *").unwrap();
         assert_eq!(never.next(time("2026-01-01T00:00:00Z"), time("2026-01-01T00:00:00Z")), None);
         assert!(never.is_repeating());
     }

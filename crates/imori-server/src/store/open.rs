@@ -34,7 +34,6 @@ use super::store_error::StoreError;
 use super::{Checkpointer, Journal, Pager, Waiters};
 use crate::clock::millis;
 use crate::limits::RESTORED_BYTES_MAX;
-use crate::protocol_numbers::stream_forms;
 
 /// Parameters of opening a store.
 pub(crate) struct Opening<'a> {
@@ -89,7 +88,6 @@ pub(crate) fn open(opening: Opening<'_>) -> Result<OpenedStore, StoreError> {
     let mut declared = Declared::open(&folder, &opening.vhosts, opening.on_damage, &damages)?;
     let leaving = Leaving { after_bytes: RESTORED_BYTES_MAX, page_bytes: PAGE_BYTES_GOAL };
     let restore = Restore::new(opening.gauge.clone(), opening.now, was_clean).leaving(leaving);
-    let restore = restore.with_forms(stream_forms());
     // Policies come before queues, because restored messages are checked against the settings in effect.
     let objects = declared.definitions.all(Table::Objects)?;
     let policies = (opening.objects)(&objects, &declared.vhosts);

@@ -93,7 +93,8 @@ impl StreamRestore {
                     self.waiting_bytes = 0;
                 }
                 self.waiting_bytes += message.body.len() + message.block.len() + size_of::<ArchivedMessage>();
-                self.waiting.push(ARCHIVE_FORMS.restored(message));
+                let is_counter = self.declared.config().allow_msg_counter;
+                self.waiting.push(ARCHIVE_FORMS.restored(message, is_counter));
                 if self.waiting_bytes >= RESTORE_BATCH_BYTES {
                     self.store().await?;
                 }
@@ -138,11 +139,11 @@ impl StreamRestore {
         let now = self.broker.now();
         for (name, consumer) in std::mem::take(&mut self.consumers) {
             let checked = self.declared.archived_consumer(&name, &consumer.config, &configs);
-            let (config, json) = checked.map_err(|error| {
+            let (config, settings) = checked.map_err(|error| {
                 TransferError::Configuration(format!("failed to add consumer {name:?}: {error}"))
             })?;
             configs.push(config);
-            consumers.push(consumer.state(&name, &json, (self.state.last_seq, now)));
+            consumers.push(consumer.state(&name, settings, (self.state.last_seq, now)));
         }
         let (next, subjects) = (self.state.last_seq + 1, self.declared.subjects());
         self.run(StreamVerb::EndRestore { next, consumers, subjects }).await?;

@@ -7,7 +7,7 @@ use imori_core::internal::{Done, StreamVerb, Verb};
 use imori_core::name::Name;
 use imori_core::queue::Peek;
 use imori_nats::archive::ArchiveWriter;
-use imori_nats::{Details, stream_info};
+use imori_nats::{ArchiveForms, Details, stream_info};
 use tokio::time::sleep;
 
 use super::error::TransferError;
@@ -53,7 +53,7 @@ impl StreamSnapshot {
             Some((state, consumers))
         });
         let (state, consumers) = found.flatten().ok_or(TransferError::Gone)?;
-        let writer = ArchiveWriter::new(&state, &consumers, now);
+        let writer = ArchiveForms::writer(&state, &consumers, now);
         let (next, last) = (state.first_seq.max(1), state.last_seq);
         let (broker, stream) = (broker.clone(), stream.clone());
         Ok(StreamSnapshot { broker, client, stream, writer, next, last, is_ended: false })

@@ -8,11 +8,11 @@ use imori_core::confirm::Lsn;
 use imori_core::delivery::{DedupEntry, RecordRef};
 use imori_core::id::QueueId;
 use imori_core::record::{
-    MessageRecord, RecordError, Table, decode_dedup_entries, decode_settle, encode_dedup_entries,
+    Definition, MessageRecord, RecordError, Row, Table, decode_dedup_entries, decode_settle,
+    encode_dedup_entries,
 };
 use imori_core::restore::{Awakening, Restore};
 use imori_core::time::Time;
-use imori_server::protocol_numbers::stream_forms;
 use imori_server::{Checkpointer, page_facts};
 use imori_store::records::RecordType;
 use imori_store::recovery::{Messages, ReadError};
@@ -23,6 +23,33 @@ use crate::journal::{DeviceFile, OpenedStore};
 use crate::machine::{Shared, is_unread};
 use crate::planted::Bug;
 
+/// A row, which some bug may read without the settings of a stream.
+fn read_row(bug: Option<Bug>, table: Table, key: &[u8], value: &[u8]) -> Result<Vec<u8>, RecordError> {
+    if bug != Some(Bug::StreamSettingsLost) || table != Table::Queues {
+        return Ok(value.to_vec());
+    }
+    let (definition, lsn) = Definition::of_row(table, key, value)?;
+    let rows = without_settings(definition).rows(lsn);
+    let value =
+        rows.into_iter().find_map(|row| if let Row::Put { value, .. } = row { Some(value) } else { None });
+    Ok(value.unwrap_or_default())
+}
+
+/// A definition of the journal, likewise.
+fn read_definition(bug: Option<Bug>, payload: &[u8]) -> Result<Vec<u8>, RecordError> {
+    match bug {
+        Some(Bug::StreamSettingsLost) => Ok(without_settings(Definition::decode(payload)?).encode()),
+        _ => Ok(payload.to_vec()),
+    }
+}
+
+fn without_settings(mut definition: Definition) -> Definition {
+    if let Definition::Queue { settings, .. } | Definition::QueueChanged { settings, .. } = &mut definition {
+        settings.stream = None;
+    }
+    definition
+}
+
 /// Gives a new broker the queues of its store; returns the queues to wake.
 pub(crate) fn restore(shared: &mut Shared, found: OpenedStore) -> Result<Vec<Awakening>, RecordError> {
     let OpenedStore { recovered, mut messages, checkpoint, pages, was_clean } = found;
@@ -31,14 +58,12 @@ pub(crate) fn restore(shared: &mut Shared, found: OpenedStore) -> Result<Vec<Awa
     let was_clean = was_clean || shared.has(Bug::MarkForgotten);
     let gauge = shared.memory.gauge().clone();
     let mut restore = Restore::new(gauge, shared.clock.get(), was_clean).leaving(shared.paging.leaving);
-    if !shared.has(Bug::StreamConfigurationLost) {
-        restore = restore.with_forms(stream_forms());
-    }
     let log = shared.log.get_mut();
     if shared.bug != Some(Bug::DefinitionsForgotten) {
         for ((table, key), value) in &log.definitions.rows {
             if *table != Table::Bindings || shared.bug != Some(Bug::BindingsForgotten) {
-                restore.row(*table, key.clone(), value.clone());
+                let row = read_row(shared.bug, *table, key, value)?;
+                restore.row(*table, key.clone(), row);
             }
         }
     }
@@ -47,7 +72,7 @@ pub(crate) fn restore(shared: &mut Shared, found: OpenedStore) -> Result<Vec<Awa
         records.map(|record| (Lsn(record.lsn.0), &record.payload))
     };
     for (lsn, payload) in of(RecordType::Definition) {
-        restore.definition(lsn, payload)?;
+        restore.definition(lsn, &read_definition(shared.bug, payload)?)?;
         log.note_recovered(lsn, payload);
     }
     restore.define()?;

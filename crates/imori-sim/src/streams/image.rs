@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use imori_core::entries::PagePlace;
 use imori_core::id::DurableQueueId;
+use imori_core::message::Rollup;
 use imori_core::policy::QueueKind;
 use imori_core::record::{ConsumerState, Definition, MessageRecord, StreamRecord, Table};
 use imori_store::disk::sim_disk::SimDisk;
@@ -29,7 +30,11 @@ const SEQUENCE_AT: usize = 6;
 struct ImageOfStream {
     /// The message of each number.
     messages: BTreeMap<u64, usize>,
+    subjects: BTreeMap<u64, Box<[u8]>>,
     removed: BTreeSet<u64>,
+    /// All messages below this one are gone, and by subject.
+    below: u64,
+    below_of: BTreeMap<Box<[u8]>, u64>,
     /// The state of each consumer, with the messages acknowledged since.
     consumers: BTreeMap<String, (ConsumerState, BTreeSet<u64>)>,
 }
@@ -84,12 +89,18 @@ fn read(
         for (id, sequence) in &message.sequences {
             if let Some((_, stream)) = streams.get_mut(id) {
                 stream.take(ledger, *sequence, message.body)?;
+                stream.subjects.insert(*sequence, Box::from(message.address.subject.as_bytes()));
+                stream.note_gone(&message, *id, *sequence);
             }
         }
     }
     for (_, stream) in streams.values_mut() {
-        let ImageOfStream { messages, removed, .. } = stream;
-        messages.retain(|sequence, _| !removed.contains(sequence));
+        let ImageOfStream { messages, removed, subjects, below, below_of, .. } = stream;
+        let is_below = |sequence: &u64| {
+            let below_of = subjects.get(sequence).and_then(|subject| below_of.get(subject));
+            sequence < below || below_of.is_some_and(|below| sequence < below)
+        };
+        messages.retain(|sequence, _| !removed.contains(sequence) && !is_below(sequence));
     }
     Ok(streams.into_values().collect())
 }
@@ -121,6 +132,7 @@ fn read_pages(
             let read = MessageRecord::decode(record);
             let message = read.map_err(|error| format!("an entry of {place:?} cannot be read: {error}"))?;
             stream.take(ledger, sequence, message.body)?;
+            stream.subjects.insert(sequence, Box::from(message.address.subject.as_bytes()));
         }
     }
     Ok(())
@@ -140,7 +152,25 @@ impl ImageOfStream {
                     since.extend(numbers(acked));
                 }
             }
-            StreamRecord::Mark(..) => {}
+            StreamRecord::Mark(..) | StreamRecord::Scheduled(..) => {}
+        }
+    }
+
+    /// Notes the messages that left with another one, which has this number.
+    fn note_gone(&mut self, message: &MessageRecord<'_>, id: DurableQueueId, sequence: u64) {
+        let dropped = message.dropped.iter().filter(|(of, _)| *of == id).flat_map(|(_, ranges)| ranges);
+        self.removed.extend(dropped.flat_map(|(first, last)| *first..=*last));
+        let subject = match message.rollup {
+            Some(Rollup::All) => {
+                self.below = self.below.max(sequence);
+                None
+            }
+            Some(Rollup::Subject) => Some(message.address.subject.as_bytes()),
+            None => None,
+        };
+        for subject in subject.into_iter().chain(message.ended_schedule) {
+            let below = self.below_of.entry(Box::from(subject)).or_default();
+            *below = sequence.max(*below);
         }
     }
 

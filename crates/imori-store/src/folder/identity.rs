@@ -19,7 +19,7 @@ pub const NAME: &str = "store";
 ///
 /// It rises by one with any change that the previous release cannot read. Every file also has a version of
 /// its own, which identifies a damaged or misplaced file.
-pub const VERSION: u32 = 2;
+pub const VERSION: u32 = 3;
 
 const MAGIC: [u8; 8] = *b"imoristo";
 const USED_BYTES: usize = 36;

@@ -155,19 +155,21 @@ impl StreamRecords {
         self.span = Some((first.min(sequence), last.max(sequence)));
     }
 
+    fn note_removed(&mut self, ranges: Vec<(u64, u64)>) {
+        let count = |(first, last): (u64, u64)| last.saturating_sub(first).saturating_add(1);
+        self.removed = ranges.into_iter().map(count).fold(self.removed, u64::saturating_add);
+    }
+
     fn note(&mut self, record: StreamRecord) {
         match record {
-            StreamRecord::Removed(_, ranges) => {
-                let count = |(first, last): (u64, u64)| last.saturating_sub(first).saturating_add(1);
-                self.removed = ranges.into_iter().map(count).fold(self.removed, u64::saturating_add);
-            }
+            StreamRecord::Removed(_, ranges) => self.note_removed(ranges),
             StreamRecord::Consumer(_, state) => {
                 self.consumers.insert(state.name);
             }
             StreamRecord::ConsumerGone(_, name) => {
                 self.consumers.remove(&name);
             }
-            StreamRecord::Mark(..) | StreamRecord::Acked(..) => {}
+            StreamRecord::Mark(..) | StreamRecord::Acked(..) | StreamRecord::Scheduled(..) => {}
         }
     }
 }
@@ -251,9 +253,12 @@ fn streams_in(records: &[Record]) -> BTreeMap<u64, StreamRecords> {
     for record in records {
         match record.kind {
             RecordType::Message => {
-                let message = MessageRecord::decode(&record.payload);
-                for (queue, sequence) in message.into_iter().flat_map(|message| message.sequences) {
+                let Ok(message) = MessageRecord::decode(&record.payload) else { continue };
+                for (queue, sequence) in message.sequences {
                     streams.entry(queue.0).or_default().note_message(sequence);
+                }
+                for (queue, ranges) in message.dropped {
+                    streams.entry(queue.0).or_default().note_removed(ranges);
                 }
             }
             RecordType::Stream => {

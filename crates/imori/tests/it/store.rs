@@ -412,7 +412,7 @@ fn a_store_that_cannot_be_looked_at_is_another_exit_code() {
     for (path, told) in [
         (
             &path,
-            "its files have format version `9`, and this release reads version `2` alone; move the folder away to begin \
+            "its files have format version `9`, and this release reads version `3` alone; move the folder away to begin \
              with an empty one, or use a newer release, which reads it",
         ),
         (&path.join("journal"), "there is no store in"),
@@ -431,7 +431,7 @@ fn a_folder_of_an_older_format_is_refused_by_every_command_and_stays_as_it_is() 
     fixture::unpack(fixture::FOLDER_1, &path);
     let before = files(&path);
     let told = format!(
-        "imori: data folder `{}`: its files have format version `1`, and this release reads version `2` alone; move \
+        "imori: data folder `{}`: its files have format version `1`, and this release reads version `3` alone; move \
          the folder away to begin with an empty one, or use an older release, which reads it\n",
         path.display()
     );

@@ -1,11 +1,14 @@
 use imori_core::name::Name;
 use imori_core::record::ConsumerState;
-use imori_core::stream::Position;
+use imori_core::stream::{ConsumerSettings, Position};
 
 use super::*;
+use crate::archive::consumer::ArchivedConsumer;
 use crate::archive::entry::EntryHead;
 use crate::archive::frames::FrameWriter;
 use crate::archive::writer::ArchiveWriter;
+use crate::jetstream::consumer_config::ConsumerConfig;
+use crate::jetstream::settings::consumer_settings;
 
 fn read(archive: &[u8], piece: usize) -> Result<Vec<ArchiveItem>, ArchiveError> {
     let (mut reader, mut items) = (ArchiveReader::new(1000), Vec::new());
@@ -18,11 +21,19 @@ fn read(archive: &[u8], piece: usize) -> Result<Vec<ArchiveItem>, ArchiveError> 
     reader.check_end().map(|()| items)
 }
 
+fn config() -> ConsumerConfig {
+    ConsumerConfig { name: "counter".to_owned(), ..ConsumerConfig::default() }
+}
+
+fn settings() -> ConsumerSettings {
+    consumer_settings(&config()).unwrap()
+}
+
 fn consumer() -> ConsumerState {
     ConsumerState {
         name: Name::from("counter"),
         created: Time(1),
-        configuration: br#"{"name":"counter"}"#[..].into(),
+        settings: settings(),
         next: 4,
         delivered: Position { consumer: 2, stream: 3 },
         floor: Position { consumer: 1, stream: 1 },
@@ -34,7 +45,8 @@ fn consumer() -> ConsumerState {
 
 fn archive() -> Vec<u8> {
     let state = StreamState { messages: 2, first_seq: 3, last_seq: 9, ..StreamState::default() };
-    let mut writer = ArchiveWriter::new(&state, &[consumer()], Time(50));
+    let archived = ArchivedConsumer::new(config(), &consumer(), Time(50));
+    let mut writer = ArchiveWriter::new(&state, &[(Name::from("counter"), archived)], Time(50));
     writer.write_message((3, Time(10)), b"ponds.north", b"NATS/1.0\r\nA: b\r\n\r\n", b"newt");
     writer.write_message((7, Time(11)), b"ponds.south", b"", &[0; 900]);
     writer.end();
@@ -52,7 +64,7 @@ fn an_archive_in_pieces_gives_what_was_written() {
             panic!("{items:?}");
         };
         assert_eq!((state.first_seq, state.last_seq, state.consumer_count), (3, 9, 1));
-        assert_eq!(read.state(name, &consumer().configuration, (9, Time(9))), consumer());
+        assert_eq!(read.state(name, settings(), (9, Time(9))), consumer());
         let first = MessageEntry {
             sequence: 3,
             time: Time(10),

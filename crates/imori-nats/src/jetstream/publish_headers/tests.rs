@@ -1,5 +1,6 @@
+use imori_core::time::Time;
+
 use super::*;
-use crate::codec::time::Timestamp;
 use crate::jetstream::batch::Commit;
 
 fn block(headers: &[&str]) -> Vec<u8> {
@@ -122,7 +123,7 @@ fn values_are_read_once() {
             PublishHeaders {
                 rollup: Some(Rollup::Subject),
                 schedule: Some(ScheduledPublish {
-                    schedule: Schedule::At(Timestamp::parse("2030-01-01T00:00:00Z").unwrap()),
+                    times: ScheduleTimes::At(Time(1_893_456_000_000_000)),
                     target: "a.y",
                     source: Some("a.z"),
                     ttl: Some(Ttl::Seconds(300)),
