@@ -29,7 +29,7 @@ ifdef CI
 export CARGO_INCREMENTAL = 0
 endif
 
-.PHONY: help run test quick console check check-rust check-python check-console check-tree setup-check instructions counts deny advisories build unit unit-rust unit-console sim fuzz interop gateway amqp alone automation stalls durability automation-kills long-queue docs docs-tests site packages packages-quick static bench peers mutants packs soak system setup fmt clean
+.PHONY: help run test quick console check check-rust check-python check-console check-tree setup-check instructions counts deny advisories build unit unit-rust unit-console sim fuzz interop gateway amqp alone automation stalls durability automation-kills long-queue docs docs-tests site packages packages-quick static bench peers mutants packs soak system setup fmt clean without-nats
 
 help: ## Shows this list.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -117,6 +117,9 @@ unit-console: console
 
 sim: build ## The simulator: SEEDS seeds and every planted bug.
 	IMORI_SIM_SEEDS=$(SEEDS) $(CARGO) test --workspace --locked --quiet --test simulation -- seeds:: --nocapture
+
+without-nats: setup-check ## Server and admin build without NATS, in a copy of the tree.
+	.venv/bin/python ci/without_nats.py
 
 fuzz: ## Every fuzz target for FUZZ_SECONDS seconds each, and the fault that is planted in each.
 	ci/fuzz.sh $(FUZZ_SECONDS)

@@ -10,9 +10,6 @@ use imori_core::index::{SubjectMap, is_subset, is_valid};
 use imori_core::name::Name;
 use imori_core::record::Definition;
 use imori_core::time::Time;
-use imori_nats::codec::duration::Nanos;
-use imori_nats::codec::time::Timestamp;
-use imori_nats::jetstream::account::{AccountLimits, ServerLimits};
 use imori_nats::jetstream::ack::{Ack, AckSubject, FlowSubject};
 use imori_nats::jetstream::batch::FastBatch;
 use imori_nats::jetstream::bodies::{
@@ -20,17 +17,20 @@ use imori_nats::jetstream::bodies::{
     RestoreRequest, SnapshotRequest, StreamInfoRequest, StreamsRequest, UnpinRequest, none, optional,
     required,
 };
-use imori_nats::jetstream::consumer_check::ConsumerContext;
-use imori_nats::jetstream::consumer_config::{ConsumerConfig, CreateConsumerRequest};
 use imori_nats::jetstream::publish_headers::{PublishHeaders, check_required_level};
 use imori_nats::jetstream::pull::PullRequest;
 use imori_nats::jetstream::request::ApiRequest;
 use imori_nats::jetstream::schedule;
-use imori_nats::jetstream::settings::{consumer_config, consumer_settings, stream_config, stream_settings};
 use imori_nats::jetstream::status::Status;
-use imori_nats::jetstream::stream_check::StreamContext;
-use imori_nats::jetstream::stream_config::{StreamConfig, StreamConfigRequest};
-use imori_nats::subject::do_collide;
+use imori_streams::account::{AccountLimits, ServerLimits};
+use imori_streams::consumer_check::ConsumerContext;
+use imori_streams::consumer_config::{ConsumerConfig, CreateConsumerRequest};
+use imori_streams::duration::Nanos;
+use imori_streams::settings::{consumer_config, consumer_settings, stream_config, stream_settings};
+use imori_streams::stream_check::StreamContext;
+use imori_streams::stream_config::{StreamConfig, StreamConfigRequest};
+use imori_streams::subject::do_collide;
+use imori_streams::time::Timestamp;
 
 use crate::planted::fail_if_planted;
 

@@ -124,9 +124,10 @@ def test_a_flood_whose_broker_is_killed_fails_after_the_next_start(tmp_path: Pat
         execution = request(first, "core.local", cmd=STUBBORN, timeout=600)
         path = f"/v1/executions/{execution}"
         wait_for(lambda: first.get(path)["status"] == "running", "a command that runs")
+        file = tmp_path / "data/automation/runs" / execution / "stdout"
+        wait_for(file.exists, "the output of the command")
         first.imori.process.send_signal(signal.SIGKILL)
         first.imori.process.wait()
-        file = tmp_path / "data/automation/runs" / execution / "stdout"
         wait_for(lambda: file.stat().st_size > RECORDED, "the limit")
     assert file.stat().st_size <= RECORDED + 512
     with running_automation(tmp_path) as second:

@@ -9,9 +9,9 @@ use std::borrow::Cow;
 use imori_core::message::{
     AddressParts, HeaderReader, MessageView, NoHeaders, OriginId, Origins, Properties, Property, Span, Value,
 };
+use imori_streams::duration::Nanos;
 
 use crate::address::address;
-use crate::codec::duration::Nanos;
 use crate::codec::headers::Headers;
 use crate::codec::number::parse_u64;
 use crate::codec::operation::Publish;

@@ -18,12 +18,8 @@ pub mod archive;
 pub mod jetstream;
 pub mod address;
 pub mod counter;
-pub mod subject;
 pub mod codec;
 pub mod limits;
 
-pub use api::{
-    ArchiveForms, AuditClient, DeclaredStream, Details, NatsStreams, TransferAction, TransferFields,
-    config_of, config_of_consumer, consumer_info, stream_info,
-};
+pub use api::{Details, NatsArchives, NatsStreams, consumer_info, stream_info};
 pub use header_block::{FORMS, SOLE_ORIGINS, header_reader, reader_of_form};

@@ -27,10 +27,6 @@ pub const SUBSCRIPTION_COUNT_MAX: usize = 1_000_000;
 /// are still performed. More: reading pauses until the alarm ends.
 pub const PARKED_BYTES_MAX: usize = 1024 * 1024;
 
-/// Bytes of the JSON of a stream's or a consumer's configuration, which records and definitions keep
-/// whole. nats-server allows 128 KiB of metadata alone. Longer: the request is refused.
-pub const CONFIGURATION_BYTES_MAX: usize = 32 * 1024;
-
 /// From accepting a connection to its CONNECT, whatever arrives in between. Longer: -ERR and close.
 pub const LOGIN_TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -44,42 +40,6 @@ pub const PING_INTERVAL: Duration = Duration::from_secs(120);
 /// PINGs that a client may leave unanswered. More: -ERR and close.
 pub const PINGS_OUT_MAX: u32 = 2;
 
-/// Bytes of the body of a JetStream API request. A configuration with its metadata and description
-/// at their limits fits, and parsed JSON takes up to 32 times its text. nats-server has only the
-/// limit of a payload. Longer: error 10025.
-pub const API_BODY_BYTES_MAX: usize = 512 * 1024;
-
-/// Arrays and objects of a JetStream API request inside each other, as many as the parser's stack
-/// is sure to hold. The deepest request has four. More: error 10025.
-pub const JSON_DEPTH_MAX: usize = 127;
-
-/// Bytes of the name of a stream or a consumer, as it names files. Same as in nats-server. Longer:
-/// error 10052 or 10102.
-pub const NAME_BYTES_MAX: usize = 255;
-
-/// Bytes of the description of a stream or a consumer. Same as in nats-server. Longer: error 10052
-/// or 10107.
-pub const DESCRIPTION_BYTES_MAX: usize = 4 * 1024;
-
-/// Bytes of all names and values in the metadata of a stream or a consumer. Same as in nats-server.
-/// Longer: error 10052 or 10135.
-pub const METADATA_BYTES_MAX: usize = 128 * 1024;
-
-/// Replicas of a stream. Same as in nats-server. More: error 10052.
-pub const REPLICA_COUNT_MAX: i64 = 5;
-
-/// Subjects of a stream, or filters of a consumer, as each is compared with each. nats-server has
-/// no limit. More: error 10052.
-pub const FILTER_COUNT_MAX: usize = 1024;
-
-/// Sources of a stream, as each reads a stream of its own. nats-server has no limit. More: error
-/// 10052.
-pub const SOURCE_COUNT_MAX: usize = 1024;
-
-/// Subject transforms of a mirror or of a source, as each is compared with each. nats-server has no
-/// limit. More: error 10052.
-pub const SOURCE_TRANSFORM_COUNT_MAX: usize = 256;
-
 /// Names in a page of an answer. Same as in nats-server. The rest is on the next page.
 pub const NAMES_PAGE_LEN: usize = 1024;
 
@@ -91,19 +51,8 @@ pub const DETAILS_PAGE_LEN: usize = 256;
 /// next page.
 pub const SUBJECT_DETAILS_PAGE_LEN: usize = 100_000;
 
-/// Pull requests that wait at a consumer, unless it says otherwise. Same as in nats-server. More:
-/// status 409.
-pub const WAITING_COUNT_DEFAULT: i64 = 512;
-
-/// Deliveries of a consumer without an ack, unless it says otherwise. Same as in nats-server. At
-/// the limit, deliveries pause.
-pub const ACK_PENDING_COUNT_DEFAULT: i64 = 1000;
-
 /// Bytes of the id of a batch. Same as in nats-server. Longer: error 10179.
 pub const BATCH_ID_BYTES_MAX: usize = 64;
-
-/// Bytes of the name of a priority group. Same as in nats-server. Longer: error 10162.
-pub const GROUP_BYTES_MAX: usize = 16;
 
 /// The limits of a decoder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

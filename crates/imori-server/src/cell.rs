@@ -43,7 +43,7 @@ use crate::cell_state::spin::Spin;
 use crate::limits::{FLUSH_AFTER, FLUSH_CONNECTIONS_MAX, QUEUE_MEMORY_SHARE_WHEN_SHORT, READ_BYTES};
 use crate::link_verdicts::LinkVerdicts;
 use crate::login::Verdicts;
-use crate::protocol_numbers::{header_reader, stream_forms};
+use crate::protocols::{header_reader, stream_forms};
 use crate::quotas::TurnRates;
 use crate::settings::Settings;
 use crate::shared::{Shared, TcpLink, TcpWire, Writer, link_key, queue_key};

@@ -4,11 +4,10 @@ use std::fmt;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
-use imori_core::id::VhostId;
 use imori_core::outbound::OutboundLimits;
 
 use crate::config::{Config, ListenerName, ProtocolName, Service};
-use crate::protocol::ProtocolSettings;
+use crate::protocols::ProtocolSettings;
 use crate::tls::TlsAcceptor;
 use crate::websocket::UpgradePolicy;
 
@@ -46,9 +45,9 @@ impl Settings {
         client_address(&self.listeners)
     }
 
-    /// The settings for NATS clients.
-    pub fn nats(&self) -> &imori_nats::settings::Settings {
-        &self.protocols.nats
+    /// The settings of each protocol's connections.
+    pub fn protocols(&self) -> &ProtocolSettings {
+        &self.protocols
     }
 
     /// Bytes that may wait to be written to one connection.
@@ -75,17 +74,6 @@ pub struct Listener {
     pub name: ListenerName,
     /// Its address, with the actual port instead of port 0.
     pub address: SocketAddr,
-}
-
-/// Facts that stay the same during one run of the broker.
-#[derive(Debug)]
-pub(crate) struct RunFacts {
-    /// The random id of this run, shown to NATS clients.
-    pub(crate) server_id: String,
-    /// The vhost of NATS clients.
-    pub(crate) nats_vhost: VhostId,
-    /// Memory that the process may use, in bytes.
-    pub(crate) memory_bytes: usize,
 }
 
 /// The memory mark in bytes, above which publishers wait.

@@ -18,7 +18,9 @@ impl From<TransferError> for OperationError {
                 OperationError::Conflict(String::from("there is a queue of this name; delete it first"))
             }
             TransferError::Gone => OperationError::Ended,
-            TransferError::Unreadable => OperationError::Unavailable(error.to_string()),
+            TransferError::Unreadable | TransferError::NoForm => {
+                OperationError::Unavailable(error.to_string())
+            }
             TransferError::Archive(_) | TransferError::Configuration(_) | TransferError::Stalled(_) => {
                 OperationError::Bad(error.to_string())
             }

@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use imori_core::authorize::{Action, Identity, Object, authorize};
 use imori_core::id::VhostId;
-use imori_nats::DeclaredStream;
 use imori_server::StreamRestore;
+use imori_streams::DeclaredStream;
 use tokio::time::{Instant, sleep};
 
 use crate::limits::{RESTORE_QUIET_MAX, RESTORES_MAX};

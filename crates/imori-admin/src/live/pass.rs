@@ -63,10 +63,12 @@ impl PassState {
     }
 
     fn traffic(&self) -> Traffic {
-        let of = |protocol, count: fn(&Sums) -> u64| self.ever.get(kind(Some(protocol))).map_or(0, count);
-        let [stomp, nats, amqp091, amqp10] = Spoken::ALL;
+        let of = |label: &str, count: fn(&Sums) -> u64| -> u64 {
+            let spoken = Spoken::ALL.into_iter().filter(|spoken| spoken.label() == label);
+            spoken.map(|spoken| self.ever.get(kind(Some(spoken))).map_or(0, count)).sum()
+        };
         let all = |count: fn(&Sums) -> u64, other| {
-            [of(stomp, count), of(nats, count), of(amqp091, count), of(amqp10, count), other]
+            [of("stomp", count), of("nats", count), of("amqp091", count), of("amqp10", count), other]
         };
         let settled = |sums: &Sums| sums.activity.accepted + sums.activity.released + sums.activity.rejected;
         Traffic {

@@ -114,7 +114,7 @@ impl Varz<'_> {
         let settings = state.broker.settings();
         let config = settings.config();
         let has_nats = settings.address_of(Service::Messages(ProtocolName::Nats)).is_some();
-        let nats = has_nats.then_some(settings.nats());
+        let nats = has_nats.then_some(&*settings.protocols().nats);
         let client_address = settings.client_address();
         let http_address = settings.address_of(Service::NatsMonitor).unwrap_or(client_address);
         Varz {

@@ -3,12 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-use imori_nats::DeclaredStream;
 use imori_server::access::{
     AccessError, Draft, FileObjects, Permission, PolicyKind, PolicyRow, SubjectLists, TopicPermission, User,
     VhostFacts,
 };
 use imori_server::credentials::{Algorithm, PasswordHash, ScramKeys, verify};
+use imori_streams::DeclaredStream;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};

@@ -7,7 +7,7 @@ use std::time::Duration;
 use imori_core::entries::Entry;
 use imori_core::message::{Death, Deaths, Message, MessageView};
 use imori_server::json_value::shown;
-use imori_server::protocol_numbers::header_reader;
+use imori_server::protocols::header_reader;
 use serde_json::{Map, Value, json};
 
 use super::publish::TEXT_PROPERTIES;

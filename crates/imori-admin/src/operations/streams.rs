@@ -10,11 +10,10 @@ use imori_core::policy::Matched;
 use imori_core::queue::{Queue, QueueSettings};
 use imori_core::stream::{AckPolicy, Position, Stream, StreamConsumer};
 use imori_core::time::Time;
-use imori_nats::jetstream::consumer_config::ConsumerConfig;
-use imori_nats::jetstream::stream_config::StreamConfig;
-use imori_nats::jetstream::stream_info::StreamState;
-use imori_nats::{Details, config_of, config_of_consumer, stream_info};
 use imori_server::broker::Broker;
+use imori_streams::consumer_config::ConsumerConfig;
+use imori_streams::stream_config::StreamConfig;
+use imori_streams::{config_of, config_of_consumer};
 use tokio::time::sleep;
 
 use super::message_facts::MessageFacts;
@@ -41,7 +40,7 @@ pub(crate) async fn stream_ids(broker: &Broker, vhosts: &[VhostId]) -> Vec<(Name
 pub(crate) struct StreamFacts {
     pub(crate) vhost: String,
     pub(crate) name: Name,
-    /// The configuration in the terms of JetStream.
+    /// Its declaration.
     pub(crate) config: StreamConfig,
     /// The settings in effect, with policies.
     pub(crate) settings: QueueSettings,
@@ -54,6 +53,31 @@ pub(crate) struct StreamFacts {
     /// The level of safety at which messages are confirmed.
     pub(crate) level: Level,
     pub(crate) consumers: Vec<StreamConsumerFacts>,
+}
+
+/// What a stream holds.
+pub(crate) struct StreamState {
+    pub(crate) messages: u64,
+    /// Bytes as limits count them.
+    pub(crate) bytes: u64,
+    /// The number of the first message, or of the next one if there is none.
+    pub(crate) first: u64,
+    /// The number of the last message that it ever had.
+    pub(crate) last: u64,
+    pub(crate) subjects: u64,
+    /// Numbers without a message behind the first one.
+    pub(crate) deleted: u64,
+}
+
+impl StreamState {
+    fn of(queue: &Queue, stream: &Stream) -> StreamState {
+        let (index, last) = (stream.index(), queue.last_sequence());
+        let first = index.first().unwrap_or(if last == 0 { 0 } else { last + 1 });
+        let deleted =
+            if last == 0 { 0 } else { (last + 1).saturating_sub(first).saturating_sub(index.len()) };
+        let (messages, bytes, subjects) = (index.len(), index.bytes(), index.subject_count() as u64);
+        StreamState { messages, bytes, first, last, subjects, deleted }
+    }
 }
 
 /// A consumer of a stream.
@@ -97,7 +121,7 @@ fn copy(queue: &Queue, now: Time) -> Option<(VhostId, StreamFacts)> {
         settings: queue.settings().clone(),
         matched: queue.matched(),
         created: stream.created(),
-        state: stream_info(queue, Details::default(), now).state,
+        state: StreamState::of(queue, stream),
         first_time: came(first).filter(|_| !stream.index().is_empty()),
         last_time: came(last),
         level: queue.level(),

@@ -130,7 +130,7 @@ pub fn difference(received: &QueueSettings, current: &QueueSettings) -> Option<D
     }
     // A client of another protocol has made the stream, with settings that have no arguments.
     let is_foreign = current.stream.as_ref().is_some_and(|stream| stream.has_own_declaration);
-    for argument in QUEUE_ARGUMENTS.iter().filter(|argument| !argument.kinds.is_empty()) {
+    for argument in &QUEUE_ARGUMENTS {
         let (received, current) = (argument.value(received), argument.value(current));
         if received != current && !(is_foreign && received.is_none()) {
             let [received, current] = [received, current].map(|value| value.as_ref().map(shown));

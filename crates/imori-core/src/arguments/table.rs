@@ -15,8 +15,6 @@ const CLASSIC: &[QueueKind] = &[QueueKind::Classic];
 const QUORUM: &[QueueKind] = &[QueueKind::Quorum];
 const STREAMS: &[QueueKind] = &[QueueKind::Stream];
 const ALL: &[QueueKind] = &[QueueKind::Classic, QueueKind::Quorum, QueueKind::Stream];
-/// Clients cannot give the argument; records have it.
-
 const NATURAL: Takes = Takes::Whole { min: 0, max: i64::MAX };
 const POSITIVE: Takes = Takes::Whole { min: 1, max: i64::MAX };
 const KINDS: Takes = Takes::Words(&["classic", "quorum", "stream"]);

@@ -39,7 +39,7 @@ pub enum TransferDirection {
     In {
         /// The subject of the pieces.
         deliver_subject: Name,
-        /// The configuration of the stream, which was checked, in the form of its protocol.
+        /// The declaration of the stream, which was checked, as JSON.
         configuration: Box<[u8]>,
     },
 }

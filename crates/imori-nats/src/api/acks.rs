@@ -8,8 +8,7 @@ use imori_core::world::World;
 use crate::client::Client;
 use crate::codec::operation::Publish;
 use crate::jetstream::ack::{Ack, AckSubject, FlowSubject};
-use crate::jetstream::pull::PullRequest;
-use crate::jetstream::settings::pull_request;
+use crate::jetstream::pull::{PullRequest, pull_request};
 
 /// Settles the delivery that the subject names. A payload of another form changes nothing, as in nats-server.
 pub(super) fn settle<W: World>(

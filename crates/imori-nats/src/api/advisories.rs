@@ -3,11 +3,10 @@
 use imori_core::name::Name;
 use imori_core::stream::{Advisory, AdvisoryKind, ConsumerSettings, Position};
 use imori_core::time::Time;
+use imori_streams::json::to_json;
+use imori_streams::time::Timestamp;
+use imori_streams::units::time;
 use serde::Serialize;
-
-use crate::codec::time::Timestamp;
-use crate::jetstream::answers::to_json;
-use crate::jetstream::units::time;
 
 /// The begin of every advisory.
 #[derive(Debug, Serialize)]
@@ -142,7 +141,7 @@ impl StreamAction {
 
 /// A step of a snapshot or a restore.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum TransferAction {
+pub(super) enum TransferAction {
     /// A snapshot was begun.
     SnapshotCreated,
     /// A snapshot was sent, or failed.
@@ -155,29 +154,28 @@ pub enum TransferAction {
 
 /// The fields of an advisory about a snapshot or a restore.
 #[derive(Debug, Clone, Default, Serialize)]
-pub struct TransferFields<'a> {
+pub(super) struct TransferFields<'a> {
     /// The stream.
-    pub stream: &'a str,
+    pub(super) stream: &'a str,
     /// The user of the client.
-    pub client: AuditClient<'a>,
+    pub(super) client: AuditClient<'a>,
     /// When it began, of one that has ended.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub start: Option<Timestamp>,
+    pub(super) start: Option<Timestamp>,
     /// When it ended.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub end: Option<Timestamp>,
+    pub(super) end: Option<Timestamp>,
     /// Bytes that a restore has taken.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub bytes: Option<u64>,
+    pub(super) bytes: Option<u64>,
     /// Why it failed.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub error: Option<String>,
+    pub(super) error: Option<String>,
 }
 
 impl TransferAction {
     /// The subject of the advisory.
-    #[must_use]
-    pub fn subject(self, stream: &str) -> Vec<u8> {
+    pub(super) fn subject(self, stream: &str) -> Vec<u8> {
         let verb = match self {
             Self::SnapshotCreated => "SNAPSHOT_CREATE",
             Self::SnapshotCompleted => "SNAPSHOT_COMPLETE",
@@ -188,8 +186,7 @@ impl TransferAction {
     }
 
     /// The body of the advisory.
-    #[must_use]
-    pub fn body(self, fields: &TransferFields<'_>, id: [u8; 16], now: Time) -> Vec<u8> {
+    pub(super) fn body(self, fields: &TransferFields<'_>, id: [u8; 16], now: Time) -> Vec<u8> {
         let kind = match self {
             Self::SnapshotCreated => "snapshot_create",
             Self::SnapshotCompleted => "snapshot_complete",
@@ -216,18 +213,18 @@ pub(super) struct Audit<'a> {
 
 /// The client of a request.
 #[derive(Debug, Clone, Default, Serialize)]
-pub struct AuditClient<'a> {
+pub(super) struct AuditClient<'a> {
     /// The user.
-    pub user: &'a str,
+    pub(super) user: &'a str,
     /// The name that the client gave.
     #[serde(skip_serializing_if = "str::is_empty")]
-    pub name: &'a str,
+    pub(super) name: &'a str,
     /// The language of its library.
     #[serde(skip_serializing_if = "str::is_empty")]
-    pub lang: &'a str,
+    pub(super) lang: &'a str,
     /// The version of its library.
     #[serde(skip_serializing_if = "str::is_empty")]
-    pub ver: &'a str,
+    pub(super) ver: &'a str,
 }
 
 impl Audit<'_> {

@@ -1,70 +1,150 @@
-//! The messages of a stream as its archive has them, and the messages and answers around a copy of a stream.
+//! The form of archives of streams that nats-server has, and the dialogue by which its clients copy them.
 
 use bytes::Bytes;
 use imori_core::entries::Entry;
 use imori_core::message::{HeaderReaders, Origins};
 use imori_core::name::Name;
 use imori_core::queue::Queue;
-use imori_core::record::ConsumerState;
 use imori_core::stream::{ArchivedMessage, StreamForm, StreamForms as _};
 use imori_core::time::Time;
+use imori_streams::archive::{
+    ArchiveError, ArchiveForms, ArchiveItem, ArchiveReader, ArchiveWriter, TransferEnd, TransferFacts,
+    TransferWords,
+};
+use imori_streams::consumer_config::ConsumerConfig;
+use imori_streams::declared::DeclaredStream;
+use imori_streams::error::ApiError;
+use imori_streams::settings::consumer_config;
+use imori_streams::units::time;
 
+use super::advisories::{AuditClient, TransferAction, TransferFields};
 use super::asks::schedule_in_archive;
 use super::forms::NatsStreams;
 use super::info::{Details, stream_info};
-use crate::archive::{ArchiveWriter, ArchivedConsumer, MessageEntry};
+use crate::archive::{self, ArchivedConsumer, MessageEntry};
 use crate::codec::operation::Publish;
 use crate::counter;
 use crate::header_block::{ReadHeaders, read};
 use crate::jetstream::answers::{StreamCreated, encode, encode_error};
-use crate::jetstream::error::ApiError;
 use crate::jetstream::request::{ApiRequest, StreamVerb};
-use crate::jetstream::settings::consumer_config;
-use crate::jetstream::stream_info::StreamState;
 
-/// The form that NATS gives to the copies of streams.
+/// The archives of nats-server, and its dialogue.
 #[derive(Debug)]
-pub struct ArchiveForms {
+pub struct NatsArchives {
     origins: Origins,
     streams: NatsStreams,
 }
 
-impl ArchiveForms {
-    /// The forms with these origins of header blocks.
+impl NatsArchives {
+    /// Archives with these origins of header blocks.
     #[must_use]
-    pub const fn new(origins: Origins) -> ArchiveForms {
-        ArchiveForms { origins, streams: NatsStreams::new(origins) }
+    pub const fn new(origins: Origins) -> NatsArchives {
+        NatsArchives { origins, streams: NatsStreams::new(origins) }
     }
+}
 
-    /// Begins the archive of a stream in this state with these consumers, at the time `now`.
-    #[must_use]
-    pub fn writer(state: &StreamState, consumers: &[ConsumerState], now: Time) -> ArchiveWriter {
+impl ArchiveForms for NatsArchives {
+    fn writer(&self, queue: &Queue, has_consumers: bool, now: Time) -> Box<dyn ArchiveWriter> {
+        let state = stream_info(queue, Details::default(), now).state;
+        let consumers = if has_consumers { queue.consumer_states() } else { Vec::new() };
         let archived = consumers.iter().map(|consumer| {
             let config = consumer_config(&consumer.name.to_string(), &consumer.settings);
             (consumer.name.clone(), ArchivedConsumer::new(config, consumer, now))
         });
-        ArchiveWriter::new(state, &archived.collect::<Vec<_>>(), now)
+        let entries = archive::ArchiveWriter::new(&state, &archived.collect::<Vec<_>>(), now);
+        Box::new(Writer { entries, streams: NatsStreams::new(self.origins) })
     }
 
-    /// Writes a message of a stream into its archive. It loses what NATS cannot express of another protocol's message.
-    pub fn write(&self, writer: &mut ArchiveWriter, stream: &Name, entry: &Entry, readers: HeaderReaders) {
+    fn reader(
+        &self,
+        declared: &DeclaredStream,
+        message_bytes_max: usize,
+        now: Time,
+    ) -> Box<dyn ArchiveReader> {
+        Box::new(Reader {
+            entries: archive::ArchiveReader::new(message_bytes_max),
+            origins: self.origins,
+            declared: declared.clone(),
+            now,
+            last: 0,
+            configs: Vec::new(),
+        })
+    }
+}
+
+#[derive(Debug)]
+struct Writer {
+    entries: archive::ArchiveWriter,
+    streams: NatsStreams,
+}
+
+impl ArchiveWriter for Writer {
+    fn write(&mut self, stream: &Name, entry: &Entry, readers: HeaderReaders) {
         let (envelope, view) = (entry.envelope(), entry.message().view());
         let own = envelope.address.subject.as_bytes();
         let other = self.streams.subject(stream, own);
-        let block = self.streams.block(&view, readers);
-        let body = self.streams.body(&view, readers);
-        let body = body.as_deref().unwrap_or(view.body);
-        writer.write_message(
+        let (block, body) = (self.streams.block(&view, readers), self.streams.body(&view, readers));
+        self.entries.write_message(
             (envelope.sequence, envelope.since),
             other.as_deref().unwrap_or(own),
             &block,
-            body,
+            body.as_deref().unwrap_or(view.body),
         );
     }
 
-    /// A message of an archive, as a stream takes it; `is_counter` tells whether it is one of a counter.
-    #[must_use]
-    pub fn restored(&self, message: MessageEntry, is_counter: bool) -> ArchivedMessage {
+    fn end(&mut self) {
+        self.entries.end();
+    }
+
+    fn take(&mut self) -> Vec<u8> {
+        self.entries.take()
+    }
+}
+
+#[derive(Debug)]
+struct Reader {
+    entries: archive::ArchiveReader,
+    origins: Origins,
+    declared: DeclaredStream,
+    now: Time,
+    /// The number of the last message, which the archive begins with.
+    last: u64,
+    /// The configurations of the consumers so far.
+    configs: Vec<ConsumerConfig>,
+}
+
+impl ArchiveReader for Reader {
+    fn push(&mut self, bytes: &[u8]) {
+        self.entries.push(bytes);
+    }
+
+    fn read(&mut self) -> Result<Option<ArchiveItem>, ArchiveError> {
+        let Some(entry) = self.entries.read()? else { return Ok(None) };
+        Ok(Some(match entry {
+            archive::ArchiveItem::State(state) => {
+                self.last = state.last_seq;
+                ArchiveItem::Last(self.last)
+            }
+            archive::ArchiveItem::Consumer(name, consumer) => {
+                let checked = self.declared.archived_consumer(&name, &consumer.config, &self.configs);
+                let (config, settings) =
+                    checked.map_err(|error| ArchiveError::Consumer(name.clone(), error.to_string()))?;
+                self.configs.push(config);
+                ArchiveItem::Consumer(Box::new(consumer.state(&name, settings, (self.last, self.now))))
+            }
+            archive::ArchiveItem::Message(message) => ArchiveItem::Message(self.message(message)),
+            archive::ArchiveItem::End => ArchiveItem::End,
+        }))
+    }
+
+    fn check_end(&self) -> Result<(), ArchiveError> {
+        self.entries.check_end()
+    }
+}
+
+impl Reader {
+    /// A message of an archive, as a stream takes it.
+    fn message(&self, message: MessageEntry) -> ArchivedMessage {
         let MessageEntry { sequence, time, subject, block, body } = message;
         let publish = Publish {
             subject: &subject,
@@ -76,51 +156,66 @@ impl ArchiveForms {
         let ReadHeaders { mut properties, text, .. } = read(&publish, self.origins, b"", &mut scratch);
         let text = text.into();
         let schedule = schedule_in_archive(&block, &mut properties);
-        let value =
-            if is_counter { counter::value(&body).map(|value| value.as_bytes().to_vec()) } else { None };
+        let is_counter = self.declared.config().allow_msg_counter;
+        let value = counter::value(&body).filter(|_| is_counter).map(|value| value.as_bytes().to_vec());
         properties.is_count = value.is_some();
-        ArchivedMessage {
-            sequence,
-            time,
-            subject: Name::new(&subject),
-            schedule,
-            properties,
-            text,
-            body: Bytes::from(value.unwrap_or(body)),
-        }
+        let (subject, body) = (Name::new(&subject), Bytes::from(value.unwrap_or(body)));
+        ArchivedMessage { sequence, time, subject, schedule, properties, text, body }
     }
+}
 
-    /// A message of the broker's own: a piece of a snapshot, or an answer. Reply subject and header block may be empty.
-    #[must_use]
-    pub fn message(&self, reply: &[u8], block: &[u8], body: Vec<u8>) -> StreamForm {
+impl TransferWords for NatsArchives {
+    fn message(&self, reply: &[u8], block: &[u8], body: Vec<u8>) -> StreamForm {
         self.streams.message(reply, block, Some(body))
     }
 
-    /// The answer to the last piece of a restore.
-    #[must_use]
-    pub fn restored_answer(queue: &Queue, now: Time) -> Vec<u8> {
+    fn ack_subject(&self, stream: &str, token: &str) -> String {
+        format!("$JS.SNAPSHOT.ACK.{stream}.{token}")
+    }
+
+    fn end(&self, end: TransferEnd<'_>) -> Vec<u8> {
+        let status = match end {
+            // As in nats-server, whose clients take an empty message for the end.
+            TransferEnd::Sent { has_pieces: false } => return Vec::new(),
+            TransferEnd::Sent { has_pieces: true } => String::from("204"),
+            TransferEnd::NoReader => String::from("408 No Interest"),
+            TransferEnd::NoAnswer => String::from("408 No Flow Response"),
+            TransferEnd::Failed(error) => format!("500 {error}"),
+        };
+        format!("NATS/1.0 {status}\r\n\r\n").into_bytes()
+    }
+
+    fn refused(&self, is_restore: bool, error: &str) -> Vec<u8> {
+        let (verb, error) = match is_restore {
+            true => (StreamVerb::Restore, ApiError::stream_restore(error)),
+            false => (StreamVerb::Snapshot, ApiError::stream_snapshot(error)),
+        };
+        encode_error(ApiRequest::Stream { verb, stream: "" }.kind(), &error)
+    }
+
+    fn piece_refused(&self, error: &str) -> Vec<u8> {
+        encode_error(created_kind(), &ApiError::stream_restore(error))
+    }
+
+    fn restored(&self, queue: &Queue, now: Time) -> Vec<u8> {
         let info = stream_info(queue, Details::default(), now);
         encode(created_kind(), &StreamCreated { info, did_create: false })
     }
 
-    /// The answer to a piece of a restore that has failed.
-    #[must_use]
-    pub fn restore_failed(error: &str) -> Vec<u8> {
-        encode_error(created_kind(), &ApiError::stream_restore(error))
-    }
-
-    /// The answer to a request to restore a stream, which has failed.
-    #[must_use]
-    pub fn restore_refused(error: &str) -> Vec<u8> {
-        let kind = ApiRequest::Stream { verb: StreamVerb::Restore, stream: "" }.kind();
-        encode_error(kind, &ApiError::stream_restore(error))
-    }
-
-    /// The answer to a request for a snapshot, which has failed.
-    #[must_use]
-    pub fn snapshot_refused(error: &str) -> Vec<u8> {
-        let kind = ApiRequest::Stream { verb: StreamVerb::Snapshot, stream: "" }.kind();
-        encode_error(kind, &ApiError::stream_snapshot(error))
+    fn advisory(&self, facts: &TransferFacts<'_>, id: [u8; 16]) -> (Vec<u8>, Vec<u8>) {
+        let action = match facts.is_restore {
+            true => TransferAction::RestoreCompleted,
+            false => TransferAction::SnapshotCompleted,
+        };
+        let fields = TransferFields {
+            stream: facts.stream,
+            client: AuditClient { user: facts.user, ..AuditClient::default() },
+            start: Some(time(facts.began)),
+            end: Some(time(facts.ended)),
+            bytes: facts.bytes,
+            error: facts.error.clone(),
+        };
+        (action.subject(facts.stream), action.body(&fields, id, facts.ended))
     }
 }
 

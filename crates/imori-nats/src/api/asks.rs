@@ -10,13 +10,13 @@ use imori_core::message::{
 };
 use imori_core::name::Name;
 use imori_core::world::World;
+use imori_streams::error::ApiError;
 
 use crate::client::Client;
 use crate::codec::operation::Publish;
 use crate::header_block::PLAIN;
 use crate::jetstream::answers::PubAck;
 use crate::jetstream::batch::Commit;
-use crate::jetstream::error::ApiError;
 use crate::jetstream::publish_headers::{self, PublishHeaders, ScheduledPublish, StoredHeaders, Ttl};
 
 /// What a header block asks of streams; sets the properties that streams read.

@@ -9,11 +9,11 @@ use imori_core::queue::Queue;
 use imori_core::stream::StreamForm;
 use imori_core::time::Time;
 use imori_core::world::World;
+use imori_streams::error::ApiError;
 
 use super::advisories::{AUDIT_SUBJECT, Audit, AuditClient, StreamAction, TransferAction, TransferFields};
 use crate::client::Client;
 use crate::header_block::{HEADERS, PLAIN};
-use crate::jetstream::error::ApiError;
 use crate::jetstream::status::Status;
 
 /// Why a request fails.

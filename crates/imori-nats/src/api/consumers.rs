@@ -6,31 +6,35 @@ use imori_core::name::Name;
 use imori_core::queue::Queue;
 use imori_core::stream::{ResetRefusal, Stream, StreamConsumer};
 use imori_core::world::World;
+use imori_streams::account::{AccountLimits, ServerLimits, set_required_level};
+use imori_streams::consumer_check::ConsumerContext;
+use imori_streams::consumer_config::{ConsumerAction, ConsumerConfig, CreateConsumerRequest};
+use imori_streams::declared::clash;
+use imori_streams::duration::Nanos;
+use imori_streams::error::ApiError;
+use imori_streams::json::to_json;
+use imori_streams::limits::CONFIGURATION_BYTES_MAX;
+use imori_streams::settings::{config_of, config_of_consumer, consumer_settings};
+use imori_streams::stream_config::Retention;
+use imori_streams::time::Timestamp;
+use imori_streams::units::{since, time};
 use serde::Deserialize;
 
 use super::call::{Call, Failure, answer_after_all, answer_safely};
-use super::info::{config_of, config_of_consumer, consumer_info};
-use crate::codec::duration::Nanos;
-use crate::codec::time::Timestamp;
-use crate::jetstream::account::{AccountLimits, ServerLimits, set_required_level};
+use super::info::consumer_info;
 use crate::jetstream::answers::{ConsumerList, ConsumerNames, ConsumerReset, Page, Paused, Success, encode};
 use crate::jetstream::bodies::{self, ConsumersRequest, ResetRequest, UnpinRequest};
-use crate::jetstream::consumer_check::ConsumerContext;
-use crate::jetstream::consumer_config::{ConsumerAction, ConsumerConfig, CreateConsumerRequest};
-use crate::jetstream::error::ApiError;
-use crate::jetstream::pull;
+use crate::jetstream::pull::{self, pull_request};
 use crate::jetstream::request::ApiRequest;
-use crate::jetstream::settings::{consumer_settings, pull_request};
-use crate::jetstream::stream_config::Retention;
-use crate::jetstream::units::{since, time};
-use crate::limits::{CONFIGURATION_BYTES_MAX, DETAILS_PAGE_LEN, NAMES_PAGE_LEN};
+use crate::limits::{DETAILS_PAGE_LEN, NAMES_PAGE_LEN};
 
 /// Letters of a name that the broker chooses, as in nats-server.
 const MADE_NAME_LETTERS: usize = 8;
 
 /// CONSUMER.CREATE and CONSUMER.DURABLE.CREATE: a consumer with this configuration.
 pub(super) fn create<W: World>(call: &Call<'_, W>, request: &ApiRequest<'_>) -> Result<(), Failure> {
-    let create = CreateConsumerRequest::decode(call.body)?.check_subject(request)?;
+    let place = request.consumer_place().ok_or(ApiError::BAD_REQUEST)?;
+    let create = CreateConsumerRequest::decode(call.body)?.check_place(&place)?;
     let CreateConsumerRequest { stream_name, config, action, is_pedantic } = create;
     let stream = call.look(&stream_name, |queue| config_of(queue))?;
     let (account, server) = (AccountLimits::default(), ServerLimits::default());
@@ -44,7 +48,7 @@ pub(super) fn create<W: World>(call: &Call<'_, W>, request: &ApiRequest<'_>) -> 
     }
     let level = config.required_level();
     set_required_level(&mut config.metadata, level);
-    if crate::jetstream::answers::to_json(&config).len() > CONFIGURATION_BYTES_MAX {
+    if to_json(&config).len() > CONFIGURATION_BYTES_MAX {
         return Err(ApiError::consumer_metadata_length(CONFIGURATION_BYTES_MAX).into());
     }
     let settings = consumer_settings(&config)?;
@@ -103,19 +107,6 @@ fn is_same(old: &ConsumerConfig, new: &ConsumerConfig) -> bool {
 fn clashes(queue: &Queue, config: &ConsumerConfig) -> Result<(), ApiError> {
     let consumers = queue.stream().into_iter().flat_map(Stream::consumers);
     clash(config, &consumers.map(config_of_consumer).collect::<Vec<_>>())
-}
-
-/// Refuses a consumer of a work queue that would get messages of `others`.
-pub(super) fn clash(config: &ConsumerConfig, others: &[ConsumerConfig]) -> Result<(), ApiError> {
-    for other in others.iter().filter(|other| other.name != config.name) {
-        if other.filters().next().is_none() || config.filters().next().is_none() {
-            return Err(ApiError::CONSUMER_WORK_QUEUE_MULTIPLE_UNFILTERED);
-        }
-        if config.overlaps(other) {
-            return Err(ApiError::CONSUMER_WORK_QUEUE_CONSUMER_NOT_UNIQUE);
-        }
-    }
-    Ok(())
 }
 
 fn made_name<W: World>(world: &W) -> String {

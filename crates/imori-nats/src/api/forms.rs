@@ -11,6 +11,8 @@ use imori_core::stream::{
     StreamRefusal,
 };
 use imori_core::time::Time;
+use imori_streams::error::ApiError;
+use imori_streams::units::{duration, nanos, time};
 
 use super::advisories;
 use crate::address::{self, is_expressible};
@@ -19,12 +21,10 @@ use crate::delivery::{render, stored_block};
 use crate::header_block::{HEADERS, PLAIN};
 use crate::jetstream::ack::{AckSubject, FlowSubject};
 use crate::jetstream::answers::{MessageFound, PubAck, encode, encode_error};
-use crate::jetstream::error::ApiError;
 use crate::jetstream::publish_headers::schedule_ttl;
 use crate::jetstream::request::{ApiRequest, StreamVerb};
 use crate::jetstream::status::{Remainder, Status};
 use crate::jetstream::stream_info::StoredMessage;
-use crate::jetstream::units::{duration, nanos, time};
 
 /// NATS as the protocol of streams.
 #[derive(Debug)]

@@ -4,15 +4,13 @@ use imori_core::index::Filter;
 use imori_core::queue::Queue;
 use imori_core::stream::{Position, Stream, StreamConsumer};
 use imori_core::time::Time;
+use imori_streams::duration::Nanos;
+use imori_streams::settings::{config_of, config_of_consumer};
+use imori_streams::time::Timestamp;
+use imori_streams::units::time;
 
-use crate::codec::duration::Nanos;
-use crate::codec::time::Timestamp;
-use crate::jetstream::consumer_config::ConsumerConfig;
 use crate::jetstream::consumer_info::{ConsumerInfo, PriorityGroupState, SequenceInfo};
-use crate::jetstream::settings::{consumer_config, stream_config};
-use crate::jetstream::stream_config::StreamConfig;
 use crate::jetstream::stream_info::{StreamInfo, StreamState};
-use crate::jetstream::units::time;
 
 /// Sequence numbers without a message that an answer lists.
 const REMOVED_MAX: usize = 1_000_000;
@@ -24,15 +22,6 @@ pub struct Details<'a> {
     pub subjects: Option<&'a Filter>,
     /// The sequence numbers without a message are listed.
     pub has_removed: bool,
-}
-
-/// The configuration of a stream as it was declared. One that was declared by the arguments of a queue has the settings
-/// in effect; its subjects are the bindings of the queue, which the queue does not know.
-#[must_use]
-pub fn config_of(queue: &Queue) -> StreamConfig {
-    let is_own = queue.stream().is_some_and(|stream| stream.settings().has_own_declaration);
-    let settings = if is_own { queue.declared() } else { queue.settings() };
-    stream_config(&queue.name().to_string(), settings)
 }
 
 /// The configuration and the state of a stream.
@@ -70,12 +59,6 @@ fn stream_state(queue: &Queue, stream: &Stream, details: Details<'_>) -> StreamS
         consumer_count: stream.consumers().count() as u64,
         ..StreamState::default()
     }
-}
-
-/// The configuration of a consumer.
-#[must_use]
-pub fn config_of_consumer(consumer: &StreamConsumer) -> ConsumerConfig {
-    consumer_config(&consumer.name().to_string(), consumer.settings())
 }
 
 /// The configuration and the state of a consumer.

@@ -7,14 +7,14 @@ use imori_core::name::Name;
 use imori_core::queue::Queue;
 use imori_core::stream::{Get, GetForm, MessageQuery};
 use imori_core::world::World;
+use imori_streams::error::ApiError;
+use imori_streams::units::since;
 
 use super::call::{Call, Failure, answer_safely};
 use crate::codec::headers::NO_RESPONDERS;
 use crate::jetstream::answers::{Success, encode};
 use crate::jetstream::bodies::{self, MessageDeleteRequest, MessageGetRequest};
-use crate::jetstream::error::ApiError;
 use crate::jetstream::status::Status;
-use crate::jetstream::units::since;
 
 /// STREAM.MSG.GET.
 pub(super) fn get<W: World>(call: &Call<'_, W>, stream: &str) -> Result<(), Failure> {

@@ -4,7 +4,6 @@
 //! `jetstream/`; streams are the core's.
 
 mod request;
-mod declared;
 mod transfers;
 mod streams;
 mod consumers;
@@ -17,10 +16,8 @@ mod forms;
 mod asks;
 mod advisories;
 
-pub use advisories::{AuditClient, TransferAction, TransferFields};
-pub use archived::ArchiveForms;
+pub use archived::NatsArchives;
 pub(crate) use asks::{answer_refused, asks_of};
-pub use declared::DeclaredStream;
 pub use forms::NatsStreams;
-pub use info::{Details, config_of, config_of_consumer, consumer_info, stream_info};
+pub use info::{Details, consumer_info, stream_info};
 pub(crate) use request::{API_PREFIX, perform};

@@ -7,6 +7,10 @@ use imori_core::name::Name;
 use imori_core::queue::Queue;
 use imori_core::route::Target;
 use imori_core::world::{StreamRequests, World};
+use imori_streams::error::ApiError;
+use imori_streams::settings::config_of;
+use imori_streams::stream_config::StreamConfig;
+use imori_streams::subject::{do_collide, filter_of_key, is_valid_name};
 
 use super::call::{Call, Failure};
 use super::info::{Details, stream_info};
@@ -18,15 +22,12 @@ use crate::jetstream::account::{AccountInfo, AccountTier, ApiStats};
 use crate::jetstream::ack::{AckSubject, FlowSubject};
 use crate::jetstream::answers::{Page, StreamList, StreamNames, encode, encode_error};
 use crate::jetstream::bodies::{self, StreamsRequest};
-use crate::jetstream::error::ApiError;
 use crate::jetstream::publish_headers::check_required_level;
 use crate::jetstream::request::{ApiRequest, ConsumerVerb, StreamVerb, SystemVerb};
 use crate::jetstream::status::Status;
-use crate::jetstream::stream_config::StreamConfig;
 use crate::jetstream::stream_info::StreamInfo;
 use crate::limits::{DETAILS_PAGE_LEN, NAMES_PAGE_LEN};
 use crate::protocol_error::ProtocolError;
-use crate::subject::{do_collide, filter_of_key, is_valid_name};
 
 /// The prefix of the subjects that the broker answers itself.
 pub(crate) const API_PREFIX: &[u8] = b"$JS.";
@@ -169,7 +170,7 @@ impl<W: World> Call<'_, W> {
     pub(super) fn other_configs(&self, own: &str) -> Vec<StreamConfig> {
         let vhost = self.client.vhost;
         let ids: Vec<_> = self.world.with_router(|_, table| table.queues(vhost).map(|(_, id)| id).collect());
-        let config = |queue: &mut Queue| queue.is_stream().then(|| super::info::config_of(queue));
+        let config = |queue: &mut Queue| queue.is_stream().then(|| config_of(queue));
         let configs = ids.into_iter().filter_map(|id| self.world.with_queue(id, config).flatten());
         configs.filter(|config| config.name != own).collect()
     }
@@ -250,9 +251,8 @@ impl<W: World> Call<'_, W> {
         names.retain(|name| self.look(&name.to_string(), |_| ()).is_ok());
         if !request.subject.is_empty() {
             names.retain(|name| {
-                let mut subjects = self
-                    .look(&name.to_string(), |queue| super::info::config_of(queue).subjects)
-                    .unwrap_or_default();
+                let mut subjects =
+                    self.look(&name.to_string(), |queue| config_of(queue).subjects).unwrap_or_default();
                 if subjects.is_empty() {
                     subjects = self.bound_subjects(&name.to_string());
                 }

@@ -10,19 +10,20 @@ use imori_core::queue::QueueSettings;
 use imori_core::route::{Arguments, BindingKey, Syntax};
 use imori_core::stream::{LateAnswer, parse_age};
 use imori_core::world::World;
+use imori_streams::consumer_check::check_stream_update;
+use imori_streams::declared::{in_context, supported};
+use imori_streams::error::ApiError;
+use imori_streams::settings::stream_settings;
+use imori_streams::settings::{config_of, config_of_consumer};
+use imori_streams::stream_check::StreamContext;
+use imori_streams::stream_config::{StreamConfig, StreamConfigRequest};
 
 use super::advisories::StreamAction;
 use super::call::{Call, Failure, answer_after_all, answer_safely};
-use super::info::{Details, config_of, stream_info};
-use crate::jetstream::account::{AccountLimits, ServerLimits, set_required_level};
+use super::info::{Details, stream_info};
 use crate::jetstream::answers::{Page, Purged, StreamCreated, StreamDetails, Success, encode};
 use crate::jetstream::bodies::{self, PurgeRequest, StreamInfoRequest};
-use crate::jetstream::consumer_check::check_stream_update;
-use crate::jetstream::error::ApiError;
-use crate::jetstream::settings::stream_settings;
-use crate::jetstream::stream_check::StreamContext;
-use crate::jetstream::stream_config::{StreamConfig, StreamConfigRequest};
-use crate::limits::{CONFIGURATION_BYTES_MAX, SUBJECT_DETAILS_PAGE_LEN};
+use crate::limits::SUBJECT_DETAILS_PAGE_LEN;
 
 /// STREAM.CREATE: a stream with this configuration, which may be there already.
 pub(super) fn create<W: World>(call: &Call<'_, W>, name: &str) -> Result<(), Failure> {
@@ -65,10 +66,7 @@ pub(super) fn update<W: World>(call: &Call<'_, W>, name: &str) -> Result<(), Fai
     let (old, consumers) = call.look(name, |queue| {
         let consumers = queue.stream().into_iter().flat_map(|stream| stream.consumers());
         let of = |consumer| {
-            (
-                imori_core::stream::StreamConsumer::name(consumer).to_string(),
-                super::info::config_of_consumer(consumer),
-            )
+            (imori_core::stream::StreamConsumer::name(consumer).to_string(), config_of_consumer(consumer))
         };
         (config_of(queue), consumers.map(of).collect::<Vec<_>>())
     })?;
@@ -169,41 +167,4 @@ fn bind<W: World>(call: &Call<'_, W>, subject: &str, queue: imori_core::id::Queu
     let key = BindingKey::new(Syntax::Nats, subject.as_bytes());
     broker::bind_queue(call.world, &call.client.actor(), TOPIC_EXCHANGE, &key, &Arguments::NONE, queue)?;
     Ok(())
-}
-
-/// Calls `check` with the other streams.
-pub(super) fn in_context(
-    others: &[StreamConfig],
-    is_pedantic: bool,
-    check: impl FnOnce(&StreamContext<'_>) -> Result<StreamConfig, ApiError>,
-) -> Result<StreamConfig, ApiError> {
-    let (account, server) = (AccountLimits::default(), ServerLimits::default());
-    let stream = |name: &str| others.iter().find(|other| other.name == name);
-    check(&StreamContext { account: &account, server: &server, is_pedantic, stream: &stream })
-}
-
-/// Refuses what this broker has not, and subjects of another stream.
-pub(super) fn supported(mut config: StreamConfig, others: &[StreamConfig]) -> Result<StreamConfig, ApiError> {
-    for (is_asked, what) in [
-        (config.mirror.is_some(), "mirrors"),
-        (!config.sources.is_empty(), "sources"),
-        (config.allow_batched, "fast batches"),
-    ] {
-        if is_asked {
-            return Err(ApiError::stream_invalid_config(format_args!(
-                "{what} are not supported yet; leave them out"
-            )));
-        }
-    }
-    if others.iter().any(|other| other.overlaps(&config)) {
-        return Err(ApiError::STREAM_SUBJECT_OVERLAP);
-    }
-    let level = config.required_level();
-    set_required_level(&mut config.metadata, level);
-    if crate::jetstream::answers::to_json(&config).len() > CONFIGURATION_BYTES_MAX {
-        return Err(ApiError::stream_invalid_config(format_args!(
-            "the configuration has more than {CONFIGURATION_BYTES_MAX} bytes; shorten its metadata"
-        )));
-    }
-    Ok(config)
 }

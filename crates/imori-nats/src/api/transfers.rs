@@ -4,14 +4,15 @@ use imori_core::authorize::{Action, Object};
 use imori_core::error::BrokerError;
 use imori_core::name::Name;
 use imori_core::world::{StreamTransfer, TransferDirection, World};
+use imori_streams::declared::{in_context, supported};
+use imori_streams::error::ApiError;
+use imori_streams::json::to_json;
 
 use super::advisories::TransferAction;
 use super::call::{Call, Failure};
 use super::info::Details;
-use super::streams::{in_context, supported};
-use crate::jetstream::answers::{RestoreStarted, SnapshotStarted, encode, to_json};
+use crate::jetstream::answers::{RestoreStarted, SnapshotStarted, encode};
 use crate::jetstream::bodies::{self, RestoreRequest, SnapshotRequest};
-use crate::jetstream::error::ApiError;
 
 /// Bytes of a piece of a snapshot, unless its client asks for others; the bounds and the value are those of nats-server.
 const PIECE_BYTES: i64 = 128 * 1024;

@@ -1,6 +1,6 @@
 //! Decodes a block of S2: Snappy's, with matches that repeat the last offset.
 
-use super::error::ArchiveError;
+use imori_streams::archive::ArchiveError;
 
 /// Bytes of a decoded block, as in S2. More: the archive is refused.
 pub(super) const BLOCK_BYTES_MAX: usize = 4 << 20;

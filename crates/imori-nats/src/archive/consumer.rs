@@ -6,10 +6,10 @@ use imori_core::name::Name;
 use imori_core::record::ConsumerState;
 use imori_core::stream::{ConsumerSettings, Position};
 use imori_core::time::Time;
+use imori_streams::consumer_config::ConsumerConfig;
 use serde::{Deserialize, Serialize};
 
 use super::entry::NUMBER_MAX;
-use crate::jetstream::consumer_config::ConsumerConfig;
 
 /// A consumer with its configuration and state.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -147,7 +147,7 @@ impl Place {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::jetstream::settings::consumer_settings;
+    use imori_streams::settings::consumer_settings;
 
     fn settings() -> ConsumerSettings {
         consumer_settings(&ConsumerConfig::default()).unwrap()

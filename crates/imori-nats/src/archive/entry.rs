@@ -1,7 +1,7 @@
 //! The entries of an archive: `name length, timestamp, sequence, header size, payload size` as variable-length numbers,
 //! then the name, the header and the payload. The timestamp, in nanoseconds since the UNIX epoch, is zigzag encoded.
 
-use super::error::ArchiveError;
+use imori_streams::archive::ArchiveError;
 
 /// The begin of all entries.
 pub(super) const MAGIC: &[u8] = b"NATSARC1";

@@ -2,8 +2,9 @@
 //!
 //! The reader takes what the writer of Go's `s2` emits. The writer emits chunks that are not compressed.
 
+use imori_streams::archive::ArchiveError;
+
 use super::block::{BLOCK_BYTES_MAX, decode_block};
-use super::error::ArchiveError;
 
 /// The first chunk of every stream.
 const IDENTIFIER: &[u8] = b"\xff\x06\x00\x00S2sTwO";

@@ -9,9 +9,7 @@ mod consumer;
 mod entry;
 mod frames;
 mod block;
-mod error;
 
 pub use consumer::ArchivedConsumer;
-pub use error::ArchiveError;
 pub use reader::{ArchiveItem, ArchiveReader, MessageEntry};
 pub use writer::ArchiveWriter;

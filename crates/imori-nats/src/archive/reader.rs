@@ -8,14 +8,14 @@
 //! ```
 
 use imori_core::time::Time;
+use imori_streams::archive::ArchiveError;
+use imori_streams::subject::is_valid_name;
 use serde::de::DeserializeOwned;
 
 use super::consumer::ArchivedConsumer;
 use super::entry::{EntryHead, MAGIC, NUMBER_MAX};
-use super::error::ArchiveError;
 use super::frames::FrameReader;
 use crate::jetstream::stream_info::StreamState;
-use crate::subject::is_valid_name;
 
 /// Bytes of the JSON of a stream's or a consumer's state: deliveries without an acknowledgement are in it. More: the
 /// archive is refused.

@@ -2,11 +2,11 @@
 
 use imori_core::name::Name;
 use imori_core::time::Time;
+use imori_streams::json::to_json;
 
 use super::consumer::ArchivedConsumer;
 use super::entry::{EntryHead, MAGIC};
 use super::frames::FrameWriter;
-use crate::jetstream::answers::to_json;
 use crate::jetstream::stream_info::StreamState;
 
 /// Writes an archive, piece by piece.

@@ -1,5 +1,4 @@
-//! Encodes and decodes NATS: operations of both ends, header blocks, JSON, times and
-//! numbers.
+//! Encodes and decodes NATS: operations of both ends, header blocks and numbers.
 //!
 //! The codec keeps no client state and borrows rather than copies where it can.
 
@@ -10,8 +9,5 @@ pub mod headers;
 pub mod connect;
 pub mod info;
 pub mod error;
-pub mod json;
-pub mod time;
-pub mod duration;
 pub mod number;
 pub(crate) mod words;

@@ -8,6 +8,7 @@ use imori_core::message::{Properties, Publication, StreamAsks, TOPIC_EXCHANGE};
 use imori_core::name::Name;
 use imori_core::outbound::INBOX_PREFIX;
 use imori_core::world::World;
+use imori_streams::error::ApiError;
 
 use crate::address::{QUEUE_PREFIX, address, has_empty_token, is_literal};
 use crate::api::{self, API_PREFIX};
@@ -16,7 +17,6 @@ use crate::codec::encode::push_error;
 use crate::codec::headers::NO_RESPONDERS;
 use crate::codec::operation::Publish;
 use crate::header_block::{HEADERS, ReadHeaders, read};
-use crate::jetstream::error::ApiError;
 use crate::protocol_error::ProtocolError;
 
 /// Publishes a message. `shared` is its payload in its own buffer, if it is large enough to be kept

@@ -1,9 +1,9 @@
 //! Acknowledgements: the subject that a delivery has for them, and their payload. Answers to flow control.
 
+use imori_streams::duration::Nanos;
+use imori_streams::json::{UnknownNames, decode};
 use serde::Deserialize;
 
-use crate::codec::duration::Nanos;
-use crate::codec::json::{UnknownNames, decode};
 use crate::codec::number::{parse_u64, push_u64};
 
 /// The prefix of every subject of an acknowledgement.

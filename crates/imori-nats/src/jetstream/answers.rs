@@ -3,14 +3,15 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
+use imori_streams::duration::Nanos;
+use imori_streams::error::ApiError;
+use imori_streams::json::{is_false, to_json};
+use imori_streams::stream_config::StreamConfig;
+use imori_streams::time::Timestamp;
 use serde::Serialize;
 
-use crate::codec::duration::Nanos;
 use crate::codec::number::push_u64;
-use crate::codec::time::Timestamp;
 use crate::jetstream::consumer_info::ConsumerInfo;
-use crate::jetstream::error::ApiError;
-use crate::jetstream::stream_config::{StreamConfig, is_false};
 use crate::jetstream::stream_info::{StoredMessage, StreamInfo, StreamState};
 
 /// Encodes an answer: the `type` first, then the fields of the value.
@@ -251,11 +252,6 @@ impl PubAck<'_> {
         }
         to_json(&Refused { error, stream, seq: 0 })
     }
-}
-
-pub(crate) fn to_json(value: &impl Serialize) -> Vec<u8> {
-    // Writing to memory fails only for maps whose keys are not text, and there are none.
-    serde_json::to_vec(value).unwrap_or_default()
 }
 
 #[cfg(test)]

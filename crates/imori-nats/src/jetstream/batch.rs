@@ -1,11 +1,11 @@
 //! Batches of publishes: atomic ones, which headers describe, and fast ones, which the reply
 //! subject describes.
 
+use imori_streams::error::ApiError;
+use imori_streams::json::to_json;
 use serde::Serialize;
 
 use crate::codec::number::parse_u64;
-use crate::jetstream::answers::to_json;
-use crate::jetstream::error::ApiError;
 use crate::limits::BATCH_ID_BYTES_MAX;
 
 /// A message of a batch that is stored as a whole or not at all.

@@ -1,17 +1,17 @@
 //! The bodies of requests to the JetStream API, but for those that configure a stream or a
 //! consumer.
 
+use imori_streams::consumer_config::is_group_name;
+use imori_streams::error::ApiError;
+use imori_streams::json::{UnknownNames, decode, parse};
+use imori_streams::stream_config::StreamConfig;
+use imori_streams::subject::is_valid_literal;
+use imori_streams::time::Timestamp;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
-use crate::codec::json::{UnknownNames, decode, parse};
-use crate::codec::time::Timestamp;
-use crate::jetstream::consumer_config::is_group_name;
-use crate::jetstream::error::ApiError;
 use crate::jetstream::status::Status;
-use crate::jetstream::stream_config::StreamConfig;
 use crate::jetstream::stream_info::StreamState;
-use crate::subject::is_valid_literal;
 
 /// Reads a body that a request may leave out; bytes that are not an object count as none.
 ///

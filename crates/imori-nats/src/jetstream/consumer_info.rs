@@ -1,11 +1,10 @@
 //! The state of a consumer, as answers report it.
 
+use imori_streams::consumer_config::ConsumerConfig;
+use imori_streams::duration::Nanos;
+use imori_streams::json::is_false;
+use imori_streams::time::Timestamp;
 use serde::Serialize;
-
-use crate::codec::duration::Nanos;
-use crate::codec::time::Timestamp;
-use crate::jetstream::consumer_config::ConsumerConfig;
-use crate::jetstream::stream_config::is_false;
 
 /// The configuration and the state of a consumer.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]

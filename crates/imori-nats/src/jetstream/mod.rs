@@ -3,7 +3,6 @@
 //!
 //! Nothing here touches a queue, a connection or a clock; time arrives as an argument.
 
-pub mod settings;
 pub mod publish_headers;
 pub mod batch;
 pub mod schedule;
@@ -14,12 +13,5 @@ pub mod ack;
 pub mod answers;
 pub mod consumer_info;
 pub mod stream_info;
-pub mod consumer_check;
-pub mod consumer_config;
-pub mod stream_check;
-pub mod stream_config;
 pub mod request;
 pub mod account;
-pub mod note;
-pub mod units;
-pub mod error;

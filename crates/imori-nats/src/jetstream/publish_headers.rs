@@ -1,15 +1,15 @@
 //! The headers of a publish that JetStream reads.
 
 use imori_core::message::ScheduleTimes;
+use imori_streams::duration::Nanos;
+use imori_streams::error::ApiError;
+use imori_streams::subject::is_valid_literal;
 
-use crate::codec::duration::Nanos;
 use crate::codec::headers::Headers;
 use crate::codec::number::parse_u64;
 use crate::jetstream::account::API_LEVEL;
 use crate::jetstream::batch::AtomicBatch;
-use crate::jetstream::error::ApiError;
 use crate::jetstream::schedule;
-use crate::subject::is_valid_literal;
 
 /// The headers of a publish that JetStream reads. The first of several with one name counts, and an
 /// empty value is none.

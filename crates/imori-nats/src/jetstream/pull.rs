@@ -1,13 +1,14 @@
 //! Pull requests: what a client asks of a consumer, and what a consumer refuses.
 
 use imori_core::name::Name;
-use imori_core::stream::{ConsumerSettings, RequestLimits, RequestPolicy};
+use imori_core::stream::{self, ConsumerSettings, RequestLimits, RequestPolicy, RequestTerms};
+use imori_core::time::Time;
+use imori_streams::duration::Nanos;
+use imori_streams::json::{UnknownNames, decode};
+use imori_streams::units::{duration, number, span};
 use serde::Deserialize;
 
-use crate::codec::duration::Nanos;
-use crate::codec::json::{UnknownNames, decode};
 use crate::jetstream::status::Status;
-use crate::jetstream::units::{duration, number};
 
 /// A request for messages.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -164,11 +165,34 @@ fn at_least_one(number: i64) -> u64 {
     u64::try_from(number).unwrap_or_default().max(1)
 }
 
+/// A request for messages, as the core has it.
+pub(crate) fn pull_request(reply: &[u8], request: &PullRequest, now: Time) -> stream::PullRequest {
+    stream::PullRequest {
+        reply: Name::new(reply),
+        left: request.batch,
+        got: 0,
+        bytes_left: Some(request.max_bytes).filter(|max| *max > 0),
+        is_impatient: request.no_wait,
+        expires: span(request.expires).map(|expires| now.after(expires)),
+        heartbeat: span(request.idle_heartbeat).map(|every| (every, now.after(every))),
+        terms: request.priority.as_ref().map(request_terms).unwrap_or_default(),
+    }
+}
+
+fn request_terms(priority: &Priority) -> RequestTerms {
+    RequestTerms {
+        unread_min: u64::try_from(priority.min_pending).unwrap_or_default(),
+        pending_min: u64::try_from(priority.min_ack_pending).unwrap_or_default(),
+        pin: (!priority.id.is_empty()).then(|| Name::from(priority.id.as_str())),
+        rank: u8::try_from(priority.priority).unwrap_or(u8::MAX),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::jetstream::consumer_config::ConsumerConfig;
-    use crate::jetstream::settings::consumer_settings;
+    use imori_streams::consumer_config::ConsumerConfig;
+    use imori_streams::settings::consumer_settings;
 
     #[test]
     fn a_body_is_nothing_or_a_number_or_json() {

@@ -1,5 +1,7 @@
 //! The subjects of the JetStream API.
 
+use imori_streams::consumer_check::ConsumerPlace;
+
 /// The prefix of all requests without a domain.
 const API_PREFIX: &str = "$JS.API.";
 
@@ -313,8 +315,26 @@ impl SystemVerb {
     }
 }
 
+impl<'a> ApiRequest<'a> {
+    /// The consumer that the request creates; `None` for a request that creates none.
+    pub fn consumer_place(&self) -> Option<ConsumerPlace<'a>> {
+        match *self {
+            ApiRequest::ConsumerCreate { stream, consumer, filter } => {
+                Some(ConsumerPlace { stream, consumer, filter, is_durable: false })
+            }
+            ApiRequest::ConsumerDurableCreate { stream, consumer } => {
+                Some(ConsumerPlace { stream, consumer: Some(consumer), filter: None, is_durable: true })
+            }
+            _ => None,
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use imori_streams::consumer_config::CreateConsumerRequest;
+    use imori_streams::error::ApiError;
+
     use super::*;
 
     #[test]
@@ -417,5 +437,62 @@ mod tests {
             assert_eq!(ApiRequest::parse(subject.as_bytes(), Some("hub")), None, "{subject}");
         }
         assert_eq!(ApiRequest::parse(b"$JS.API.STREAM.INFO.\xff", None), None);
+    }
+
+    /// The answers of nats-server 2.15 to these requests.
+    #[test]
+    fn the_body_repeats_the_subject() {
+        for (subject, json, expected) in [
+            ("CREATE.S.C", r#"{"stream_name":"T"}"#, Err(ApiError::STREAM_MISMATCH)),
+            ("CREATE.S.a/b", r#"{"stream_name":"S"}"#, Err(ApiError::CONSUMER_NAME_CONTAINS_PATH_SEPARATORS)),
+            (
+                "CREATE.S",
+                r#"{"stream_name":"S","config":{"name":"a\\b"}}"#,
+                Err(ApiError::CONSUMER_NAME_CONTAINS_PATH_SEPARATORS),
+            ),
+            ("DURABLE.CREATE.S.C", r#"{"stream_name":"S"}"#, Err(ApiError::CONSUMER_DURABLE_NAME_NOT_SET)),
+            (
+                "DURABLE.CREATE.S.C",
+                r#"{"stream_name":"S","config":{"durable_name":"D"}}"#,
+                Err(ApiError::CONSUMER_DURABLE_NAME_NOT_MATCH_SUBJECT),
+            ),
+            ("DURABLE.CREATE.S.C", r#"{"stream_name":"S","config":{"durable_name":"C"}}"#, Ok("C")),
+            (
+                "CREATE.S.C",
+                r#"{"stream_name":"S","config":{"durable_name":"D"}}"#,
+                Err(ApiError::CONSUMER_DURABLE_NAME_NOT_MATCH_SUBJECT),
+            ),
+            (
+                "CREATE.S",
+                r#"{"stream_name":"S","config":{"durable_name":"D"}}"#,
+                Err(ApiError::CONSUMER_EPHEMERAL_WITH_DURABLE_NAME),
+            ),
+            ("CREATE.S", r#"{"stream_name":"S","config":{"name":"D"}}"#, Ok("D")),
+            ("CREATE.S", r#"{"stream_name":"S"}"#, Ok("")),
+            (
+                "CREATE.S.C.s.a",
+                r#"{"stream_name":"S","config":{"filter_subjects":["s.a"]}}"#,
+                Err(ApiError::CONSUMER_MULTIPLE_FILTERS_NOT_ALLOWED),
+            ),
+            (
+                "CREATE.S.C.s.a",
+                r#"{"stream_name":"S","config":{"filter_subject":"s.b"}}"#,
+                Err(ApiError::CONSUMER_CREATE_FILTER_SUBJECT_MISMATCH),
+            ),
+            (
+                "CREATE.S.C.s.a",
+                r#"{"stream_name":"S","config":{"filter_subject":"s.a","name":"other"}}"#,
+                Ok("C"),
+            ),
+            ("INFO.S.C", r#"{"stream_name":"S"}"#, Err(ApiError::BAD_REQUEST)),
+        ] {
+            let full = format!("$JS.API.CONSUMER.{subject}");
+            let request = ApiRequest::parse(full.as_bytes(), None).unwrap();
+            let create = CreateConsumerRequest::decode(json.as_bytes()).unwrap();
+            let place = request.consumer_place().ok_or(ApiError::BAD_REQUEST);
+            let result = place.and_then(|place| create.check_place(&place));
+            let name = result.map(|request| request.config.name);
+            assert_eq!(name, expected.map(ToString::to_string), "{subject} {json}");
+        }
     }
 }

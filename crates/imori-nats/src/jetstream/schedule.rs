@@ -6,10 +6,9 @@
 //! years and time zones besides.
 
 use imori_core::message::{Calendar, ScheduleTimes};
-
-use crate::codec::duration::Nanos;
-use crate::codec::time::Timestamp;
-use crate::jetstream::units::since;
+use imori_streams::duration::Nanos;
+use imori_streams::time::Timestamp;
+use imori_streams::units::since;
 
 /// The shortest interval, as in nats-server.
 const INTERVAL_MIN: Nanos = Nanos::from_secs(1);

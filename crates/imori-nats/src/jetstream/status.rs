@@ -3,7 +3,8 @@
 
 use std::borrow::Cow;
 
-use crate::codec::duration::Nanos;
+use imori_streams::duration::Nanos;
+
 use crate::codec::headers::{BLOCK_END, push_header, push_number_header};
 use crate::codec::number::push_u64;
 

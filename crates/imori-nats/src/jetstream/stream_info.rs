@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use imori_streams::error::ApiError;
+use imori_streams::json::is_zero;
+use imori_streams::stream_config::{ExternalStream, StreamConfig, SubjectTransform};
+use imori_streams::time::Timestamp;
 use serde::{Deserialize, Serialize, Serializer};
-
-use crate::codec::time::Timestamp;
-use crate::jetstream::error::ApiError;
-use crate::jetstream::stream_config::{ExternalStream, StreamConfig, SubjectTransform, is_zero};
 
 /// The configuration and the state of a stream.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]

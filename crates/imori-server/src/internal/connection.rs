@@ -26,7 +26,7 @@ use crate::limits::INTERNAL_PARKED_BYTES_MAX;
 use crate::net::socket::come_back_after_others;
 use crate::peers::client::{Client as PeerClient, Traffic};
 use crate::pipe::ClientPipe;
-use crate::protocol_numbers::header_reader;
+use crate::protocols::header_reader;
 use crate::shared::{TcpWire, Writer};
 use crate::turn::{Link, Signals, Task, Transport};
 

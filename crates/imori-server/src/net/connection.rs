@@ -27,7 +27,7 @@ use crate::net::stage::{Chose, Handshake, ProxyHeader, Stage, poll_start_tls};
 use crate::peers::client::{Client, Traffic};
 use crate::peers::proxy::{NotAHeader, Proxied};
 use crate::peers::stranger::FirstBytes;
-use crate::protocol::Protocol;
+use crate::protocols::Protocol;
 use crate::shared::{Accepted, ListenerKind, TcpWire, Writer};
 use crate::tls::{ByteStream, Established, HandshakeError, TlsHandshake};
 use crate::turn::{Link, Signal, Signals, Task, Transport as _, flush};

@@ -13,7 +13,6 @@ use imori_core::restore::{Awakening, Restored};
 use imori_core::route::Table;
 use imori_core::route::hamt::Seed;
 use imori_core::topology::Topology;
-use imori_stomp::heart_beat::HeartBeat;
 use imori_store::definitions::Row;
 use imori_store::journal::{Opened, Space};
 use imori_store::settings::OnDamage;
@@ -23,7 +22,7 @@ use tracing::{info, warn};
 use crate::access::{Access, Objects};
 use crate::bodies::Bodies;
 use crate::clock::Clock;
-use crate::config::{Config, DamagePolicy, HostAndPort, ProtocolName, Service};
+use crate::config::{Config, DamagePolicy, ProtocolName, Service};
 use crate::jwt::Issuer;
 use crate::limits::{
     BODIES_SHARE_OF_MARK, INBOXES_MAX, QUEUES_MAX, UNSENT_SHARE_OF_MARK, WEBSOCKET_SLACK_BYTES,
@@ -31,9 +30,10 @@ use crate::limits::{
 use crate::login::{Authenticator, LoginCounts, Verifiers};
 use crate::peers::admission::{Admission, AdmissionLimits, descriptors_max};
 use crate::peers::log_limit::PeerLogLimit;
-use crate::protocol::ProtocolSettings;
+use crate::protocols::ProtocolSettings;
 use crate::quotas::{Seats, StoredBytes, StreamRequestCounts};
-use crate::settings::{Listener, RunFacts, Settings, client_address, mark_bytes};
+use crate::run_facts::RunFacts;
+use crate::settings::{Listener, Settings, client_address, mark_bytes};
 use crate::shared::{Phase, Shared, table_limits};
 use crate::slots::{SlotKey, Slots};
 use crate::stall::Stalls;
@@ -205,62 +205,8 @@ pub(crate) fn settings(
 ) -> Settings {
     let limits = &config.limits;
     let mark_bytes = mark_bytes(run.memory_bytes, &config);
-    let client_address = client_address(&listeners);
-    let nats = imori_nats::settings::Settings {
-        limits: imori_nats::limits::Limits {
-            control_line_bytes_max: config.nats.max_control_line.as_usize(),
-            payload_bytes_max: config.nats.max_payload.as_usize(),
-        },
-        server_id: run.server_id.clone(),
-        host: client_address.ip().to_string(),
-        port: client_address.port(),
-        connect_urls: config.nats.connect_urls.iter().map(|url| url.as_str().to_owned()).collect(),
-        ping_interval: config.nats.ping_interval_s.duration(),
-        pings_out_max: config.nats.max_pings_out,
-        subscription_count_max: config.nats.max_subscriptions as usize,
-        parked_bytes_max: limits.parked_publish_bytes.as_usize(),
-        login_timeout: limits.login_timeout_s.duration(),
-        lame_duck: config.nats.lame_duck_ms.duration(),
-        vhost: run.nats_vhost,
-        server_name: config.nats.server_name.clone(),
-        ..imori_nats::settings::Settings::default()
-    };
-    let stomp = imori_stomp::settings::Settings {
-        limits: imori_stomp::limits::Limits {
-            login_frame_bytes_max: limits.unauthenticated_bytes.as_usize(),
-            body_bytes_max: limits.message_bytes.as_usize(),
-            header_count_max: limits.headers as usize,
-            header_bytes_max: limits.header_bytes.as_usize(),
-            transaction_count_max: config.stomp.transactions as usize,
-            transaction_action_count_max: config.stomp.transaction_actions as usize,
-        },
-        host_names: config.broker.host_names.iter().map(|name| Name::from(name.as_str())).collect(),
-        heart_beat: HeartBeat {
-            sends: config.stomp.heart_beat_send_ms.duration(),
-            wants: config.stomp.heart_beat_receive_ms.duration(),
-        },
-        keeps_open_after_error: config.stomp.keep_open_after_error,
-        prefetch_default: limits.prefetch_default,
-        parked_bytes_max: limits.parked_publish_bytes.as_usize(),
-        login_timeout: limits.login_timeout_s.duration(),
-        ..imori_stomp::settings::Settings::default()
-    };
-    let amqp = imori_amqp091::settings::Settings {
-        body_bytes_max: limits.message_bytes.as_usize(),
-        parked_bytes_max: limits.parked_publish_bytes.as_usize(),
-        login_timeout: limits.login_timeout_s.duration(),
-        ..imori_amqp091::settings::Settings::default()
-    };
-    let amqp10 = imori_amqp10::settings::Settings {
-        message_bytes_max: limits.message_bytes.as_usize(),
-        parked_bytes_max: limits.parked_publish_bytes.as_usize(),
-        failover: config.amqp.failover.iter().filter_map(HostAndPort::parts).collect(),
-        offers_scram: config.users.scram,
-        login_timeout: limits.login_timeout_s.duration(),
-        ..imori_amqp10::settings::Settings::default()
-    };
     Settings {
-        protocols: ProtocolSettings::new(stomp, nats, amqp, amqp10),
+        protocols: ProtocolSettings::of(&config, run, client_address(&listeners)),
         outbound: OutboundLimits {
             feed_bytes: limits.queue_feed_bytes.as_usize(),
             // One connection that does not read must not raise the alarm for all publishers.

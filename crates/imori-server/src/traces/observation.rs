@@ -15,7 +15,7 @@ use super::calls::{Calls, RequestKey, ServiceFigures};
 use super::message_trace::{Followed, MessageTrace, TraceFilter, TracedClient};
 use super::traces::Traces;
 use crate::limits::CALLS_LEASE;
-use crate::protocol_numbers::header_reader;
+use crate::protocols::header_reader;
 use crate::slots::unpoisoned;
 
 /// Measured calls.

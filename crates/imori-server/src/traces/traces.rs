@@ -18,7 +18,7 @@ use super::trace_context::TraceContext;
 use crate::config;
 use crate::fetch;
 use crate::limits::{TRACE_PATIENCE, TRACE_SPANS_MAX};
-use crate::protocol_numbers::header_reader;
+use crate::protocols::header_reader;
 
 /// The header that names a message's trace.
 const TRACEPARENT: &[u8] = b"traceparent";

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use imori_nats::archive::ArchiveError;
+use imori_streams::archive::ArchiveError;
 
 use crate::internal::InternalError;
 
@@ -17,6 +17,8 @@ pub enum TransferError {
     Configuration(String),
     /// There is a queue of the stream's name.
     Exists,
+    /// No protocol of this build has archives of streams.
+    NoForm,
     /// The stream is gone.
     Gone,
     /// Messages are on disk and could not be read in time.
@@ -32,6 +34,7 @@ impl fmt::Display for TransferError {
             TransferError::Archive(error) => write!(f, "{error}"),
             TransferError::Configuration(error) => f.write_str(error),
             TransferError::Exists => f.write_str("stream name already in use, cannot restore"),
+            TransferError::NoForm => f.write_str("no protocol of this build has archives of streams"),
             TransferError::Gone => f.write_str("the stream is gone"),
             TransferError::Unreadable => {
                 f.write_str("the messages are on disk and cannot be read now; try again in a moment")

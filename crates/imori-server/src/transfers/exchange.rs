@@ -10,14 +10,16 @@ use super::line::Line;
 use super::outgoing::{SnapshotRequest, send_snapshot};
 use crate::broker::Broker;
 use crate::limits::TRANSFERS_MAX;
+use crate::protocols::transfer_words;
 
 /// Serves transfers until the broker has stopped.
 pub(crate) async fn serve(broker: Broker, mut requests: mpsc::Receiver<StreamTransfer>) {
+    let Some(words) = transfer_words() else { return };
     let places = Arc::new(Semaphore::new(TRANSFERS_MAX));
     while let Ok(place) = Arc::clone(&places).acquire_owned().await
         && let Some(request) = requests.recv().await
     {
-        let line = Line::new(&broker, request.vhost, request.identity, request.stream);
+        let line = Line::new(&broker, request.vhost, request.identity, request.stream, words);
         let (reply, answer) = (request.reply, request.answer);
         broker.runtime().spawn(async move {
             match request.direction {

@@ -6,7 +6,7 @@
 use imori_core::internal::IncomingMessage;
 use imori_core::message::Property;
 use imori_core::name::Name;
-use imori_nats::{ArchiveForms, DeclaredStream, TransferAction};
+use imori_streams::DeclaredStream;
 use tokio::time::timeout;
 
 use super::error::TransferError;
@@ -37,14 +37,14 @@ pub(super) async fn take_restore(line: Line, offered: Offered) {
     let (pieces, restore) = match begun.await {
         Ok(begun) => begun,
         Err(error) => {
-            let refused = ArchiveForms::restore_refused(&error.to_string());
+            let refused = line.words.refused(true, &error.to_string());
             return line.answer(offered.reply.as_ref(), refused).await;
         }
     };
     line.answer(offered.reply.as_ref(), offered.answer).await;
     let (outcome, bytes) = receive(&line, pieces, restore).await;
     let error = outcome.err().map(|error| error.to_string());
-    line.tell(TransferAction::RestoreCompleted, Some(bytes), error).await;
+    line.tell(Some(bytes), error).await;
 }
 
 async fn receive(
@@ -80,7 +80,7 @@ async fn receive(
         let answer = match (&outcome, &rest) {
             (Ok(()), Some(_)) => Vec::new(),
             (Ok(()), None) => restored(line).unwrap_or_default(),
-            (Err(error), _) => ArchiveForms::restore_failed(&error.to_string()),
+            (Err(error), _) => line.words.piece_refused(&error.to_string()),
         };
         line.answer(reply.as_ref(), answer).await;
         match rest {
@@ -98,5 +98,5 @@ fn reply_to(piece: &IncomingMessage) -> Option<Name> {
 fn restored(line: &Line) -> Option<Vec<u8>> {
     let id = line.broker.table().queue(line.vhost, line.stream.as_bytes())?;
     let now = line.broker.now();
-    line.broker.with_queue(id, |queue| ArchiveForms::restored_answer(queue, now))
+    line.broker.with_queue(id, |queue| line.words.restored(queue, now))
 }

@@ -8,14 +8,13 @@ use imori_core::message::{Publication, TOPIC_EXCHANGE};
 use imori_core::name::Name;
 use imori_core::route::{BindingKey, Syntax};
 use imori_core::stream::StreamForm;
+use imori_core::time::Time;
 use imori_core::world::World as _;
-use imori_nats::codec::time::Timestamp;
-use imori_nats::{AuditClient, TransferAction, TransferFields};
+use imori_streams::archive::{TransferFacts, TransferWords};
 
 use super::error::TransferError;
 use crate::broker::{Broker, on_cell};
 use crate::internal::{SubscribeOptions, Subscription};
-use crate::protocol_numbers::ARCHIVE_FORMS;
 
 /// Messages that may wait for a transfer, with bodies of at most 256 KiB together; further ones wait in the broker.
 const WAITING_MAX: usize = 1024;
@@ -26,19 +25,21 @@ pub(super) struct Line {
     pub(super) vhost: VhostId,
     pub(super) identity: Identity,
     pub(super) stream: Name,
+    pub(super) words: &'static dyn TransferWords,
     cell: u16,
-    began: Timestamp,
-}
-
-/// A time of the broker, as JSON has it.
-fn stamp(broker: &Broker) -> Timestamp {
-    Timestamp::from_unix_nanos(i64::try_from(broker.now().0.saturating_mul(1000)).unwrap_or(i64::MAX))
+    began: Time,
 }
 
 impl Line {
-    pub(super) fn new(broker: &Broker, vhost: VhostId, identity: Identity, stream: Name) -> Line {
+    pub(super) fn new(
+        broker: &Broker,
+        vhost: VhostId,
+        identity: Identity,
+        stream: Name,
+        words: &'static dyn TransferWords,
+    ) -> Line {
         let cell = broker.shared().least_busy().unwrap_or_default();
-        Line { broker: broker.clone(), vhost, identity, stream, cell, began: stamp(broker) }
+        Line { broker: broker.clone(), vhost, identity, stream, words, cell, began: broker.now() }
     }
 
     /// Receives what is published to a subject, which may have wildcards.
@@ -58,7 +59,7 @@ impl Line {
         block: &[u8],
         body: Vec<u8>,
     ) -> Option<usize> {
-        let (form, vhost, subject) = (ARCHIVE_FORMS.message(reply, block, body), self.vhost, subject.clone());
+        let (form, vhost, subject) = (self.words.message(reply, block, body), self.vhost, subject.clone());
         on_cell(self.broker.shared(), self.cell, move |cell| {
             let StreamForm { properties, text, body } = &form;
             let body = body.as_deref().unwrap_or_default();
@@ -76,16 +77,21 @@ impl Line {
     }
 
     /// Tells that the transfer has ended, after this many bytes of a restore, for a reason if it failed.
-    pub(super) async fn tell(&self, action: TransferAction, bytes: Option<u64>, error: Option<String>) {
+    pub(super) async fn tell(&self, restored_bytes: Option<u64>, error: Option<String>) {
         let (stream, user) = (self.stream.to_string(), self.identity.user.to_string());
-        let (start, end) = (Some(self.began), Some(stamp(&self.broker)));
-        let vhost = self.vhost;
+        let (vhost, began, words) = (self.vhost, self.began, self.words);
         let told = on_cell(self.broker.shared(), self.cell, move |cell| {
-            let client = AuditClient { user: &user, ..AuditClient::default() };
-            let fields = TransferFields { stream: &stream, client, start, end, bytes, error };
-            announce(cell, vhost, &action.subject(&stream), || {
-                ARCHIVE_FORMS.message(b"", b"", action.body(&fields, cell.secret(), cell.now()))
-            });
+            let facts = TransferFacts {
+                is_restore: restored_bytes.is_some(),
+                stream: &stream,
+                user: &user,
+                began,
+                ended: cell.now(),
+                bytes: restored_bytes,
+                error,
+            };
+            let (subject, body) = words.advisory(&facts, cell.secret());
+            announce(cell, vhost, &subject, || words.message(b"", b"", body));
         });
         // The broker may have stopped.
         let _ = told.await;

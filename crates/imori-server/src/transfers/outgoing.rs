@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use imori_core::name::Name;
-use imori_nats::{ArchiveForms, TransferAction};
+use imori_streams::archive::TransferEnd;
 use tokio::time::{sleep, timeout};
 
 use super::error::TransferError;
@@ -35,35 +35,33 @@ pub(super) async fn send_snapshot(line: Line, wanted: SnapshotRequest) {
             StreamSnapshot::begin(&line.broker, client, line.vhost, &line.stream, wanted.has_consumers)
                 .await?;
         let token = line.token().await.ok_or(TransferError::Gone)?;
-        let acks = format!("$JS.SNAPSHOT.ACK.{}.{token}", line.stream);
+        let acks = line.words.ack_subject(&line.stream.to_string(), &token);
         let answers = line.receive(&format!("{acks}.>")).await?;
         Ok::<_, TransferError>((snapshot, acks, answers))
     };
     let (snapshot, acks, answers) = match begun.await {
         Ok(begun) => begun,
         Err(error) => {
-            let refused = ArchiveForms::snapshot_refused(&error.to_string());
+            let refused = line.words.refused(false, &error.to_string());
             return line.answer(wanted.reply.as_ref(), refused).await;
         }
     };
     line.answer(wanted.reply.as_ref(), wanted.answer.clone()).await;
     let mut sender = Sender { line, wanted, acks, answers, sent: 0, unanswered: 0 };
     let outcome = sender.send_all(snapshot).await;
-    let status = match &outcome {
-        // As in nats-server, whose clients take an empty message for the end.
-        Ok(()) if sender.sent == 0 => String::new(),
-        Ok(()) => String::from("NATS/1.0 204\r\n\r\n"),
-        Err(TransferError::Stalled(_)) if sender.unanswered == 0 => {
-            String::from("NATS/1.0 408 No Interest\r\n\r\n")
-        }
-        Err(TransferError::Stalled(_)) => String::from("NATS/1.0 408 No Flow Response\r\n\r\n"),
-        Err(error) => format!("NATS/1.0 500 {error}\r\n\r\n"),
+    let error = outcome.err();
+    let text = error.as_ref().map(ToString::to_string);
+    let end = match (&error, &text) {
+        (Some(TransferError::Stalled(_)), _) if sender.unanswered == 0 => TransferEnd::NoReader,
+        (Some(TransferError::Stalled(_)), _) => TransferEnd::NoAnswer,
+        (_, Some(text)) => TransferEnd::Failed(text),
+        (_, None) => TransferEnd::Sent { has_pieces: sender.sent > 0 },
     };
+    let status = sender.line.words.end(end);
     let Sender { line, wanted, .. } = sender;
     // The client may be gone.
-    let _ = line.send(&wanted.deliver_subject, b"", status.as_bytes(), Vec::new()).await;
-    let error = outcome.err().map(|error| error.to_string());
-    line.tell(TransferAction::SnapshotCompleted, None, error).await;
+    let _ = line.send(&wanted.deliver_subject, b"", &status, Vec::new()).await;
+    line.tell(None, text).await;
 }
 
 struct Sender {

@@ -4,16 +4,16 @@ use imori_core::authorize::Identity;
 use imori_core::id::VhostId;
 use imori_core::internal::{Done, StreamVerb, Verb};
 use imori_core::name::Name;
+use imori_core::record::ConsumerState;
 use imori_core::stream::ArchivedMessage;
-use imori_nats::DeclaredStream;
-use imori_nats::archive::{ArchiveError, ArchiveItem, ArchiveReader, ArchivedConsumer};
-use imori_nats::jetstream::stream_info::StreamState;
+use imori_streams::DeclaredStream;
+use imori_streams::archive::{ArchiveError, ArchiveItem, ArchiveReader};
 
 use super::error::TransferError;
 use crate::broker::Broker;
 use crate::internal::{InternalClient, InternalError};
 use crate::limits::{RESTORE_BATCH_BYTES, RESTORE_CONSUMERS_BYTES_MAX, RESTORE_MESSAGE_BYTES_MAX};
-use crate::protocol_numbers::ARCHIVE_FORMS;
+use crate::protocols::archive_forms;
 
 /// A stream that is being made of an archive. If it is dropped before its end, the stream is deleted.
 #[derive(Debug)]
@@ -23,9 +23,10 @@ pub struct StreamRestore {
     vhost: VhostId,
     stream: Name,
     declared: DeclaredStream,
-    reader: ArchiveReader,
-    state: StreamState,
-    consumers: Vec<(String, ArchivedConsumer)>,
+    reader: Box<dyn ArchiveReader>,
+    /// The number of the last message.
+    last: u64,
+    consumers: Vec<ConsumerState>,
     waiting: Vec<ArchivedMessage>,
     waiting_bytes: usize,
     /// The stream is there, and not yet whole.
@@ -43,6 +44,7 @@ impl StreamRestore {
         vhost: VhostId,
         declared: DeclaredStream,
     ) -> Result<StreamRestore, TransferError> {
+        let forms = archive_forms().ok_or(TransferError::NoForm)?;
         let stream = Name::from(declared.config().name.as_str());
         let verb = StreamVerb::BeginRestore { settings: Box::new(declared.settings()) };
         if let Done::Existed = client.done(Verb::Stream { stream: stream.clone(), verb }).await? {
@@ -53,9 +55,9 @@ impl StreamRestore {
             client,
             vhost,
             stream,
+            reader: forms.reader(&declared, RESTORE_MESSAGE_BYTES_MAX, broker.now()),
             declared,
-            reader: ArchiveReader::new(RESTORE_MESSAGE_BYTES_MAX),
-            state: StreamState::default(),
+            last: 0,
             consumers: Vec::new(),
             waiting: Vec::new(),
             waiting_bytes: 0,
@@ -80,21 +82,20 @@ impl StreamRestore {
 
     async fn take(&mut self, item: ArchiveItem) -> Result<(), TransferError> {
         match item {
-            ArchiveItem::State(state) => self.state = *state,
-            ArchiveItem::Consumer(name, consumer) => {
-                self.waiting_bytes += consumer.bytes();
+            ArchiveItem::Last(last) => self.last = last,
+            ArchiveItem::Consumer(consumer) => {
+                self.waiting_bytes += bytes_of(&consumer);
                 if self.waiting_bytes > RESTORE_CONSUMERS_BYTES_MAX {
                     return Err(ArchiveError::Invalid.into());
                 }
-                self.consumers.push((name, *consumer));
+                self.consumers.push(*consumer);
             }
             ArchiveItem::Message(message) => {
                 if self.waiting.is_empty() {
                     self.waiting_bytes = 0;
                 }
-                self.waiting_bytes += message.body.len() + message.block.len() + size_of::<ArchivedMessage>();
-                let is_counter = self.declared.config().allow_msg_counter;
-                self.waiting.push(ARCHIVE_FORMS.restored(message, is_counter));
+                self.waiting_bytes += message.body.len() + message.text.len() + size_of::<ArchivedMessage>();
+                self.waiting.push(message);
                 if self.waiting_bytes >= RESTORE_BATCH_BYTES {
                     self.store().await?;
                 }
@@ -135,17 +136,8 @@ impl StreamRestore {
     async fn complete(&mut self) -> Result<(), TransferError> {
         self.reader.check_end()?;
         self.store().await?;
-        let (mut configs, mut consumers) = (Vec::new(), Vec::new());
-        let now = self.broker.now();
-        for (name, consumer) in std::mem::take(&mut self.consumers) {
-            let checked = self.declared.archived_consumer(&name, &consumer.config, &configs);
-            let (config, settings) = checked.map_err(|error| {
-                TransferError::Configuration(format!("failed to add consumer {name:?}: {error}"))
-            })?;
-            configs.push(config);
-            consumers.push(consumer.state(&name, settings, (self.state.last_seq, now)));
-        }
-        let (next, subjects) = (self.state.last_seq + 1, self.declared.subjects());
+        let consumers = std::mem::take(&mut self.consumers);
+        let (next, subjects) = (self.last + 1, self.declared.subjects());
         self.run(StreamVerb::EndRestore { next, consumers, subjects }).await?;
         Ok(())
     }
@@ -160,6 +152,12 @@ impl StreamRestore {
     async fn run(&self, verb: StreamVerb) -> Result<Done, InternalError> {
         self.client.done(Verb::Stream { stream: self.stream.clone(), verb }).await
     }
+}
+
+/// Bytes that the state of a consumer takes in memory, about.
+fn bytes_of(consumer: &ConsumerState) -> usize {
+    let numbers = 3 * consumer.pending.len() + consumer.first_ones.len() + consumer.done.len();
+    size_of::<ConsumerState>() + consumer.settings.note.len() + size_of::<u64>() * numbers
 }
 
 impl Drop for StreamRestore {

@@ -6,8 +6,7 @@ use imori_core::index::Filter;
 use imori_core::internal::{Done, StreamVerb, Verb};
 use imori_core::name::Name;
 use imori_core::queue::Peek;
-use imori_nats::archive::ArchiveWriter;
-use imori_nats::{ArchiveForms, Details, stream_info};
+use imori_streams::archive::ArchiveWriter;
 use tokio::time::sleep;
 
 use super::error::TransferError;
@@ -16,7 +15,7 @@ use crate::internal::InternalClient;
 use crate::limits::{
     SNAPSHOT_PAGE_LOOK_EVERY, SNAPSHOT_PAGE_LOOKS_MAX, SNAPSHOT_PEEK_BYTES, SNAPSHOT_PEEK_LEN,
 };
-use crate::protocol_numbers::{ARCHIVE_FORMS, header_reader};
+use crate::protocols::{archive_forms, header_reader};
 
 /// The archive of a stream as it was when this began; messages that leave the stream meanwhile may be missing.
 #[derive(Debug)]
@@ -24,7 +23,7 @@ pub struct StreamSnapshot {
     broker: Broker,
     client: InternalClient,
     stream: Name,
-    writer: ArchiveWriter,
+    writer: Box<dyn ArchiveWriter>,
     /// The next sequence number to look at, and the last one.
     next: u64,
     last: u64,
@@ -47,14 +46,12 @@ impl StreamSnapshot {
         peek(&client, stream, u64::MAX, 1).await?;
         let id = broker.table().queue(vhost, stream.as_bytes()).ok_or(TransferError::Gone)?;
         let now = broker.now();
+        let forms = archive_forms().ok_or(TransferError::NoForm)?;
         let found = broker.with_queue(id, |queue| {
-            let state = queue.is_stream().then(|| stream_info(queue, Details::default(), now).state)?;
-            let consumers = if has_consumers { queue.consumer_states() } else { Vec::new() };
-            Some((state, consumers))
+            let (first, last) = (queue.stream()?.index().first(), queue.last_sequence());
+            Some((forms.writer(queue, has_consumers, now), first.unwrap_or(last + 1), last))
         });
-        let (state, consumers) = found.flatten().ok_or(TransferError::Gone)?;
-        let writer = ArchiveForms::writer(&state, &consumers, now);
-        let (next, last) = (state.first_seq.max(1), state.last_seq);
+        let (writer, next, last) = found.flatten().ok_or(TransferError::Gone)?;
         let (broker, stream) = (broker.clone(), stream.clone());
         Ok(StreamSnapshot { broker, client, stream, writer, next, last, is_ended: false })
     }
@@ -64,7 +61,14 @@ impl StreamSnapshot {
     /// # Errors
     /// [`TransferError`].
     pub async fn read(&mut self) -> Result<Option<Vec<u8>>, TransferError> {
-        while self.writer.is_empty() && !self.is_ended {
+        loop {
+            let piece = self.writer.take();
+            if !piece.is_empty() {
+                return Ok(Some(piece));
+            }
+            if self.is_ended {
+                return Ok(None);
+            }
             if self.next > self.last {
                 self.writer.end();
                 self.is_ended = true;
@@ -72,7 +76,6 @@ impl StreamSnapshot {
                 self.write_more().await?;
             }
         }
-        Ok(Some(self.writer.take()).filter(|piece| !piece.is_empty()))
     }
 
     async fn write_more(&mut self) -> Result<(), TransferError> {
@@ -95,7 +98,7 @@ impl StreamSnapshot {
         for entry in entries {
             let sequence = entry.envelope().sequence;
             if (self.next..=self.last).contains(&sequence) {
-                ARCHIVE_FORMS.write(&mut self.writer, &self.stream, entry, header_reader);
+                self.writer.write(&self.stream, entry, header_reader);
             }
             self.next = self.next.max(sequence + 1);
         }

@@ -9,7 +9,7 @@ use imori_core::time::Time;
 use imori_core::turn::Budget;
 
 use crate::limits::{BESIDE_OTHERS, SPARE_BUFFER_BYTES_MAX, SPARE_BUFFERS_MAX};
-use crate::protocol::Scratch;
+use crate::protocols::Scratch;
 
 /// The buffers that turns share, and the lists of connections to flush or to tell about the journal.
 #[derive(Debug)]

@@ -19,7 +19,7 @@ use super::input::{Input, Read};
 use super::signal::{Signal, Signals};
 use crate::limits::{LINGER_MAX, LONG_FRAME_STALL_MAX, SETTLE_AGAIN, THROTTLE_MAX};
 use crate::peers::publisher_wait::PublisherWait;
-use crate::protocol::Protocol;
+use crate::protocols::Protocol;
 
 /// A connection, from its cell's point of view.
 #[derive(Debug)]

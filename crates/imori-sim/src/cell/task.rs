@@ -15,8 +15,8 @@ use imori_core::outbound::{Credit, Numbers, Outbound, SessionId};
 use imori_core::time::Time;
 use imori_core::turn::{Notice, Peer};
 use imori_core::world::World;
-use imori_server::protocol::Protocol;
-use imori_server::protocol_numbers::header_reader;
+use imori_server::protocols::Protocol;
+use imori_server::protocols::header_reader;
 use imori_server::turn::{Link, Signals, Transport};
 use imori_testkit::toy;
 

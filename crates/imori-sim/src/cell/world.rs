@@ -24,7 +24,7 @@ use imori_core::world::Access;
 use imori_core::world::{Counter, World};
 use imori_server::config;
 use imori_server::login::{Authenticator, BuiltInUser};
-use imori_server::protocol_numbers::{header_reader, stream_forms};
+use imori_server::protocols::{header_reader, stream_forms};
 use imori_server::turn::{Host, Link, Signal, give_signal, with_outbound};
 use imori_server::{PageRequest, page_request};
 

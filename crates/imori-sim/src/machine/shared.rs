@@ -24,7 +24,7 @@ use imori_core::route::{Table, TableLimits};
 use imori_core::time::Time;
 use imori_core::topology::Topology;
 use imori_nats::settings::Settings as NatsSettings;
-use imori_server::protocol::ProtocolSettings;
+use imori_server::protocols::ProtocolSettings;
 use imori_server::turn::{CellScratch, Link, Memory};
 use imori_server::{Checkpointer, PageNews, TurnCounter};
 use imori_stomp::settings::Settings as StompSettings;

@@ -1,14 +1,14 @@
 use imori_core::name::Name;
 use imori_core::record::ConsumerState;
 use imori_core::stream::{ConsumerSettings, Position};
+use imori_streams::consumer_config::ConsumerConfig;
+use imori_streams::settings::consumer_settings;
 
 use super::*;
 use crate::archive::consumer::ArchivedConsumer;
 use crate::archive::entry::EntryHead;
 use crate::archive::frames::FrameWriter;
 use crate::archive::writer::ArchiveWriter;
-use crate::jetstream::consumer_config::ConsumerConfig;
-use crate::jetstream::settings::consumer_settings;
 
 fn read(archive: &[u8], piece: usize) -> Result<Vec<ArchiveItem>, ArchiveError> {
     let (mut reader, mut items) = (ArchiveReader::new(1000), Vec::new());

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Deserializer, Serialize, de};
 
-use crate::codec::duration::Nanos;
-use crate::codec::json::{UnknownNames, from_value, parse};
-use crate::codec::time::Timestamp;
-use crate::jetstream::error::ApiError;
+use crate::duration::Nanos;
+use crate::error::ApiError;
+use crate::json::{UnknownNames, from_value, is_false, is_zero, parse};
+use crate::time::Timestamp;
 
 /// A stream's configuration. Numbers and durations are as a client sent them until
 /// [`check`](Self::check) sets defaults; a limit of -1 is none.
@@ -313,17 +313,6 @@ pub struct StreamConsumerLimits {
     /// Deliveries without an ack; 0 for no limit.
     #[serde(skip_serializing_if = "is_zero")]
     pub max_ack_pending: i64,
-}
-
-/// Whether JSON omits the number.
-pub(crate) fn is_zero<N: Default + PartialEq>(number: &N) -> bool {
-    *number == N::default()
-}
-
-/// Whether JSON omits the bool.
-#[allow(clippy::trivially_copy_pass_by_ref, reason = "the signature that serde calls")]
-pub(crate) fn is_false(flag: &bool) -> bool {
-    !flag
 }
 
 #[cfg(test)]

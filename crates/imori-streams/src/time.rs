@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
-use crate::codec::duration::Nanos;
+use crate::duration::Nanos;
 
 const NANOS_A_SECOND: u32 = 1_000_000_000;
 const SECONDS_A_DAY: i64 = 86_400;

@@ -3,6 +3,7 @@
 
 use std::fmt;
 
+use serde::Serialize;
 use serde::de::value::{MapDeserializer, SeqDeserializer};
 use serde::de::{DeserializeOwned, Deserializer, Error as _, IntoDeserializer, Visitor};
 use serde_json::{Error, Value};
@@ -74,6 +75,23 @@ pub fn parse(body: &[u8]) -> Result<Option<Value>, JsonError> {
 /// Fails if the JSON is not this request.
 pub fn from_value<T: DeserializeOwned>(value: Value, unknown_names: UnknownNames) -> Result<T, JsonError> {
     T::deserialize(Lenient { value, unknown_names }).map_err(JsonError::from)
+}
+
+/// Writes a value as JSON.
+pub fn to_json(value: &impl Serialize) -> Vec<u8> {
+    // Writing to memory fails only for maps whose keys are not text, and there are none.
+    serde_json::to_vec(value).unwrap_or_default()
+}
+
+/// Whether JSON omits the number.
+pub fn is_zero<N: Default + PartialEq>(number: &N) -> bool {
+    *number == N::default()
+}
+
+/// Whether JSON omits the bool.
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "the signature that serde calls")]
+pub fn is_false(flag: &bool) -> bool {
+    !flag
 }
 
 /// Deserializes a struct by names in any case and without its nulls.

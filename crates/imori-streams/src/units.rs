@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use imori_core::time::Time;
 
-use crate::codec::duration::Nanos;
-use crate::codec::time::Timestamp;
+use crate::duration::Nanos;
+use crate::time::Timestamp;
 
 /// A time of the core, in nanoseconds.
 pub fn nanos(time: Time) -> u64 {

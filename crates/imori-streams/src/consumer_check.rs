@@ -7,18 +7,17 @@ use std::fmt;
 
 use imori_core::index::{is_literal, is_subset, is_valid};
 
-use crate::codec::duration::Nanos;
-use crate::jetstream::account::{AccountLimits, ServerLimits};
-use crate::jetstream::consumer_config::{
+use crate::account::{AccountLimits, ServerLimits};
+use crate::consumer_config::{
     AckPolicy, ConsumerConfig, CreateConsumerRequest, DeliverPolicy, PriorityPolicy, is_group_name,
 };
-use crate::jetstream::error::ApiError;
-use crate::jetstream::request::ApiRequest;
-use crate::jetstream::stream_config::{Retention, StreamConfig};
+use crate::duration::Nanos;
+use crate::error::ApiError;
 use crate::limits::{
     ACK_PENDING_COUNT_DEFAULT, DESCRIPTION_BYTES_MAX, FILTER_COUNT_MAX, METADATA_BYTES_MAX, NAME_BYTES_MAX,
     WAITING_COUNT_DEFAULT,
 };
+use crate::stream_config::{Retention, StreamConfig};
 use crate::subject::{do_collide, is_valid_name};
 
 /// Time for an ack, unless the consumer says otherwise.
@@ -48,19 +47,27 @@ pub struct ConsumerContext<'a> {
     pub is_pedantic: bool,
 }
 
+/// The consumer that a request is for, apart from its body.
+#[derive(Debug, Clone, Copy)]
+pub struct ConsumerPlace<'a> {
+    /// The stream.
+    pub stream: &'a str,
+    /// The name of the consumer, if it is given.
+    pub consumer: Option<&'a str>,
+    /// The filter, if it is given.
+    pub filter: Option<&'a str>,
+    /// The request is for a consumer that outlives its clients.
+    pub is_durable: bool,
+}
+
 impl CreateConsumerRequest {
-    /// Compares the body with the subject, and takes the name from there.
+    /// Compares the body with what the request is for, and takes the name from there.
     ///
     /// # Errors
     ///
-    /// Returns nats-server's error for another stream, name or filter. A subject that does not
-    /// create a consumer is a bad request.
-    pub fn check_subject(mut self, request: &ApiRequest<'_>) -> Result<Self, ApiError> {
-        let (stream, consumer, filter) = match *request {
-            ApiRequest::ConsumerCreate { stream, consumer, filter } => (stream, consumer, filter),
-            ApiRequest::ConsumerDurableCreate { stream, consumer } => (stream, Some(consumer), None),
-            _ => return Err(ApiError::BAD_REQUEST),
-        };
+    /// Returns nats-server's error for another stream, name or filter.
+    pub fn check_place(mut self, place: &ConsumerPlace<'_>) -> Result<Self, ApiError> {
+        let ConsumerPlace { stream, consumer, filter, is_durable } = *place;
         if stream != self.stream_name {
             return Err(ApiError::STREAM_MISMATCH);
         }
@@ -68,8 +75,8 @@ impl CreateConsumerRequest {
         if consumer.unwrap_or(&self.config.name).contains(['\\', '/']) {
             return Err(ApiError::CONSUMER_NAME_CONTAINS_PATH_SEPARATORS);
         }
-        match (request, consumer) {
-            (ApiRequest::ConsumerDurableCreate { .. }, _) if durable_name.is_empty() => {
+        match (is_durable, consumer) {
+            (true, _) if durable_name.is_empty() => {
                 return Err(ApiError::CONSUMER_DURABLE_NAME_NOT_SET);
             }
             (_, Some(consumer)) if !durable_name.is_empty() && consumer != durable_name => {

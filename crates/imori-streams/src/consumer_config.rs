@@ -4,12 +4,11 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::codec::duration::Nanos;
-use crate::codec::json::{UnknownNames, decode};
-use crate::codec::time::Timestamp;
-use crate::jetstream::error::ApiError;
-use crate::jetstream::stream_config::{is_false, is_zero};
+use crate::duration::Nanos;
+use crate::error::ApiError;
+use crate::json::{UnknownNames, decode, is_false, is_zero};
 use crate::limits::GROUP_BYTES_MAX;
+use crate::time::Timestamp;
 
 /// A consumer's configuration. Numbers and durations are as a client sent them until
 /// [`check`](Self::check) sets defaults.

@@ -9,7 +9,7 @@
 )]
 
 use imori_core::id::VhostId;
-use imori_core::message::{NoHeaders, Origins};
+use imori_core::message::{HeaderReaders, NoHeaders, Origins};
 use imori_core::outbound::{EncoderKinds, SessionId};
 use imori_core::turn::Next;
 use imori_testkit::{TestWorld, toy};
@@ -25,21 +25,34 @@ pub enum Spoken {
 
 protocols! {$
     /// STOMP 1.0, 1.1 and 1.2.
-    Stomp, stomp: imori_stomp::connection::Connection;
+    Stomp, stomp: stomp::Connection;
     /// The protocol of the test kit.
     Toy, toy: toy::Connection;
+}
+
+fn toy_settings() -> toy::Settings {
+    toy::Settings {
+        vhost: VhostId(0),
+        origins: Origins::new(100, 1),
+        encoder_kinds: EncoderKinds::of_protocol(3),
+        parked_bytes_max: 1 << 20,
+    }
+}
+
+impl OwnSettings for toy::Settings {
+    fn numbered(self, _: HeaderReaders) -> toy::Settings {
+        toy::Settings { origins: Origins::new(100, 1), encoder_kinds: EncoderKinds::of_protocol(3), ..self }
+    }
+
+    fn of(_: &Config, run: &RunFacts, _: SocketAddr) -> toy::Settings {
+        toy::Settings { vhost: run.nats_vhost, ..toy_settings() }
+    }
 }
 
 #[test]
 fn another_protocol_is_a_line_in_the_table() {
     let world = TestWorld::reading(|_| &NoHeaders);
-    let toy = toy::Settings {
-        vhost: VhostId(0),
-        origins: Origins::new(100, 1),
-        encoder_kinds: EncoderKinds::of_protocol(3),
-        parked_bytes_max: 1 << 20,
-    };
-    let settings = ProtocolSettings { stomp: Arc::default(), toy: Arc::new(toy) };
+    let settings = ProtocolSettings::new(Default::default(), toy_settings());
     let mut login = Vec::new();
     toy::push(&mut login, SessionId::FIRST, toy::Kind::Login, |out| {
         out.extend_from_slice(b"\0\x05guest\0\x05guest");

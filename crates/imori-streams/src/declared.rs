@@ -5,21 +5,18 @@ use imori_core::name::Name;
 use imori_core::queue::QueueSettings;
 use imori_core::stream::ConsumerSettings;
 
-use super::consumers::clash;
-use super::streams::{in_context, supported};
-use crate::codec::json::{UnknownNames, decode};
-use crate::jetstream::account::{AccountLimits, ServerLimits, set_required_level};
-use crate::jetstream::answers::to_json;
-use crate::jetstream::consumer_check::ConsumerContext;
-use crate::jetstream::consumer_config::{ConsumerConfig, CreateConsumerRequest};
-use crate::jetstream::error::ApiError;
-use crate::jetstream::request::ApiRequest;
-use crate::jetstream::settings::{consumer_settings, stream_settings};
-use crate::jetstream::stream_config::{Retention, StreamConfig, StreamConfigRequest};
+use crate::account::{AccountLimits, ServerLimits, set_required_level};
+use crate::consumer_check::{ConsumerContext, ConsumerPlace};
+use crate::consumer_config::{ConsumerConfig, CreateConsumerRequest};
+use crate::error::ApiError;
+use crate::json::{UnknownNames, decode, to_json};
 use crate::limits::CONFIGURATION_BYTES_MAX;
+use crate::settings::{consumer_settings, stream_settings};
+use crate::stream_check::StreamContext;
+use crate::stream_config::{Retention, StreamConfig, StreamConfigRequest};
 
 /// A stream to declare, with the defaults of its configuration filled in.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct DeclaredStream {
     config: StreamConfig,
 }
@@ -115,8 +112,9 @@ impl DeclaredStream {
             config: ConsumerConfig { name: String::new(), ..config },
             ..CreateConsumerRequest::default()
         };
-        let subject = ApiRequest::ConsumerDurableCreate { stream: &stream, consumer: &consumer };
-        let config = request.check_subject(&subject)?.config;
+        let place =
+            ConsumerPlace { stream: &stream, consumer: Some(&consumer), filter: None, is_durable: true };
+        let config = request.check_place(&place)?.config;
         let (account, server) = (AccountLimits::default(), ServerLimits::default());
         let context =
             ConsumerContext { stream: &self.config, account: &account, server: &server, is_pedantic: false };
@@ -137,6 +135,65 @@ impl DeclaredStream {
         let settings = consumer_settings(&config)?;
         Ok((config, Some(settings)))
     }
+}
+
+/// Calls `check` with the other streams.
+///
+/// # Errors
+/// Those of `check`.
+pub fn in_context(
+    others: &[StreamConfig],
+    is_pedantic: bool,
+    check: impl FnOnce(&StreamContext<'_>) -> Result<StreamConfig, ApiError>,
+) -> Result<StreamConfig, ApiError> {
+    let (account, server) = (AccountLimits::default(), ServerLimits::default());
+    let stream = |name: &str| others.iter().find(|other| other.name == name);
+    check(&StreamContext { account: &account, server: &server, is_pedantic, stream: &stream })
+}
+
+/// Refuses what this broker has not, and subjects of another stream; sets the level that the configuration requires.
+///
+/// # Errors
+/// JetStream's error.
+pub fn supported(mut config: StreamConfig, others: &[StreamConfig]) -> Result<StreamConfig, ApiError> {
+    for (is_asked, what) in [
+        (config.mirror.is_some(), "mirrors"),
+        (!config.sources.is_empty(), "sources"),
+        (config.allow_batched, "fast batches"),
+    ] {
+        if is_asked {
+            return Err(ApiError::stream_invalid_config(format_args!(
+                "{what} are not supported yet; leave them out"
+            )));
+        }
+    }
+    if others.iter().any(|other| other.overlaps(&config)) {
+        return Err(ApiError::STREAM_SUBJECT_OVERLAP);
+    }
+    let level = config.required_level();
+    set_required_level(&mut config.metadata, level);
+    if to_json(&config).len() > CONFIGURATION_BYTES_MAX {
+        return Err(ApiError::stream_invalid_config(format_args!(
+            "the configuration has more than {CONFIGURATION_BYTES_MAX} bytes; shorten its metadata"
+        )));
+    }
+    Ok(config)
+}
+
+/// Refuses a consumer of a work queue that would get messages of `others`.
+///
+/// # Errors
+/// JetStream's error.
+pub fn clash(config: &ConsumerConfig, others: &[ConsumerConfig]) -> Result<(), ApiError> {
+    for other in others.iter().filter(|other| other.name != config.name) {
+        if other.filters().next().is_none() || config.filters().next().is_none() {
+            return Err(ApiError::CONSUMER_WORK_QUEUE_MULTIPLE_UNFILTERED);
+        }
+        if config.overlaps(other) {
+            return Err(ApiError::CONSUMER_WORK_QUEUE_CONSUMER_NOT_UNIQUE);
+        }
+    }
+    Ok(())
 }
 
 #[cfg(test)]

@@ -6,22 +6,21 @@ use imori_core::confirm::Level;
 use imori_core::index::{Filter, SubjectMap};
 use imori_core::name::Name;
 use imori_core::policy::{Overflow, QueueKind};
-use imori_core::queue::QueueSettings;
+use imori_core::queue::{Queue, QueueSettings};
 use imori_core::stream::{
-    AckPolicy, ConsumerSettings, PullRequest, Push, RequestLimits, RequestPolicy, RequestTerms, Retention,
-    Start, StreamSettings,
+    AckPolicy, ConsumerSettings, Push, RequestLimits, RequestPolicy, Retention, Start, StreamConsumer,
+    StreamSettings,
 };
 use imori_core::time::Time;
 
-use crate::codec::duration::Nanos;
-use crate::jetstream::consumer_config::{self, ConsumerConfig, DeliverPolicy, PriorityPolicy, ReplayPolicy};
-use crate::jetstream::error::ApiError;
-use crate::jetstream::note::{note_of, with_note};
-use crate::jetstream::pull;
-use crate::jetstream::stream_config::{
+use crate::consumer_config::{self, ConsumerConfig, DeliverPolicy, PriorityPolicy, ReplayPolicy};
+use crate::duration::Nanos;
+use crate::error::ApiError;
+use crate::note::{note_of, with_note};
+use crate::stream_config::{
     self, Discard, Republish, Storage, StreamConfig, StreamConsumerLimits, SubjectTransform,
 };
-use crate::jetstream::units::{duration, limit, number, since, span, time};
+use crate::units::{duration, limit, number, since, span, time};
 
 /// Requests that may wait for the messages of a consumer that sets no limit, as in nats-server.
 const REQUESTS_DEFAULT: usize = 512;
@@ -145,6 +144,21 @@ fn derived_stream(name: &str, settings: &QueueSettings) -> StreamConfig {
         allow_msg_schedules: stream.allows_schedules,
         ..StreamConfig::default()
     }
+}
+
+/// The configuration of a stream as it was declared. One that was declared by the arguments of a queue has the settings
+/// in effect; its subjects are the bindings of the queue, which the queue does not know.
+#[must_use]
+pub fn config_of(queue: &Queue) -> StreamConfig {
+    let is_own = queue.stream().is_some_and(|stream| stream.settings().has_own_declaration);
+    let settings = if is_own { queue.declared() } else { queue.settings() };
+    stream_config(&queue.name().to_string(), settings)
+}
+
+/// The configuration of a consumer as it was declared.
+#[must_use]
+pub fn config_of_consumer(consumer: &StreamConsumer) -> ConsumerConfig {
+    consumer_config(&consumer.name().to_string(), consumer.settings())
 }
 
 /// The settings of a consumer with a configuration that was checked.
@@ -279,29 +293,6 @@ fn derived_consumer(name: &str, settings: &ConsumerSettings) -> ConsumerConfig {
         priority_policy,
         priority_timeout,
         ..ConsumerConfig::default()
-    }
-}
-
-/// A request for messages, as the core has it.
-pub fn pull_request(reply: &[u8], request: &pull::PullRequest, now: Time) -> PullRequest {
-    PullRequest {
-        reply: Name::new(reply),
-        left: request.batch,
-        got: 0,
-        bytes_left: Some(request.max_bytes).filter(|max| *max > 0),
-        is_impatient: request.no_wait,
-        expires: span(request.expires).map(|expires| now.after(expires)),
-        heartbeat: span(request.idle_heartbeat).map(|every| (every, now.after(every))),
-        terms: request.priority.as_ref().map(request_terms).unwrap_or_default(),
-    }
-}
-
-fn request_terms(priority: &pull::Priority) -> RequestTerms {
-    RequestTerms {
-        unread_min: u64::try_from(priority.min_pending).unwrap_or_default(),
-        pending_min: u64::try_from(priority.min_ack_pending).unwrap_or_default(),
-        pin: (!priority.id.is_empty()).then(|| Name::from(priority.id.as_str())),
-        rank: u8::try_from(priority.priority).unwrap_or(u8::MAX),
     }
 }
 

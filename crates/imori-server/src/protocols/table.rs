@@ -1,10 +1,7 @@
 //! The table of protocols, and a connection of any of them as one type.
-//!
-//! To add a protocol, write its crate, and add a line to the table and a variant to [`Spoken`]. Its
-//! [`ProtocolName`](crate::config::ProtocolName) is its listener's key, and `prepare.rs` derives its settings from the
-//! configuration.
 
 use std::any::Any;
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -17,8 +14,11 @@ use imori_core::time::Time;
 use imori_core::turn::{Budget, ClientFacts, Peer, Received};
 use imori_core::world::World;
 
-use crate::config::Spoken;
-use crate::protocol_numbers::{AMQP, AMQP10, NATS, STOMP, header_reader};
+use super::part::OwnSettings;
+use super::parts::header_reader;
+use super::{amqp10, amqp091, nats, stomp};
+use crate::config::{Config, Spoken};
+use crate::run_facts::RunFacts;
 
 /// Declares the types with a variant or field for each protocol, and the macro `each!`, which evaluates one
 /// expression for any of them, with its part of a [`Scratch`] if one is named. The dollar is an argument, so that
@@ -35,6 +35,20 @@ macro_rules! protocols {
         #[derive(Debug, Clone)]
         pub struct ProtocolSettings {
             $( $(#[doc = $doc])+ pub $name: Arc<<$Connection as Accept>::Settings>, )+
+        }
+
+        impl ProtocolSettings {
+            /// Gives the settings of each protocol its numbers and the reader of other protocols' headers.
+            #[allow(clippy::too_many_arguments, reason = "one for each protocol")]
+            pub fn new($( $name: <$Connection as Accept>::Settings, )+) -> ProtocolSettings {
+                ProtocolSettings { $( $name: Arc::new($name.numbered(header_reader)), )+ }
+            }
+
+            /// Derives the settings of each protocol from the configuration. `client` is the address that clients are
+            /// told.
+            pub(crate) fn of(config: &Config, run: &RunFacts, client: SocketAddr) -> ProtocolSettings {
+                ProtocolSettings::new($( <<$Connection as Accept>::Settings>::of(config, run, client), )+)
+            }
         }
 
         /// Scratch memory for reading frames; nothing in it outlives a turn.
@@ -88,50 +102,13 @@ macro_rules! protocols {
 
 protocols! {$
     /// STOMP 1.0, 1.1 and 1.2.
-    Stomp, stomp: imori_stomp::connection::Connection;
+    Stomp, stomp: stomp::Connection;
     /// NATS, as its clients speak it.
-    Nats, nats: imori_nats::connection::Connection;
+    Nats, nats: nats::Connection;
     /// AMQP 0-9-1 with RabbitMQ's extensions.
-    Amqp091, amqp091: imori_amqp091::connection::Connection;
+    Amqp091, amqp091: amqp091::Connection;
     /// AMQP 1.0.
-    Amqp10, amqp10: imori_amqp10::connection::Connection;
-}
-
-impl ProtocolSettings {
-    /// Gives each protocol its numbers and the reader of other protocols' headers.
-    pub fn new(
-        stomp: imori_stomp::settings::Settings,
-        nats: imori_nats::settings::Settings,
-        amqp091: imori_amqp091::settings::Settings,
-        amqp10: imori_amqp10::settings::Settings,
-    ) -> ProtocolSettings {
-        ProtocolSettings {
-            stomp: Arc::new(imori_stomp::settings::Settings {
-                origins: STOMP.origins,
-                encoder_kinds: STOMP.encoder_kinds,
-                header_readers: header_reader,
-                ..stomp
-            }),
-            nats: Arc::new(imori_nats::settings::Settings {
-                origins: NATS.origins,
-                encoder_kinds: NATS.encoder_kinds,
-                header_readers: header_reader,
-                ..nats
-            }),
-            amqp091: Arc::new(imori_amqp091::settings::Settings {
-                origins: AMQP.origins,
-                encoder_kinds: AMQP.encoder_kinds,
-                header_readers: header_reader,
-                ..amqp091
-            }),
-            amqp10: Arc::new(imori_amqp10::settings::Settings {
-                origins: AMQP10.origins,
-                encoder_kinds: AMQP10.encoder_kinds,
-                header_readers: header_reader,
-                ..amqp10
-            }),
-        }
-    }
+    Amqp10, amqp10: amqp10::Connection;
 }
 
 /// Each method forwards to the protocol's own. [`Inbound::receive`] does too, so that the protocol is matched once a turn

@@ -1,5 +1,5 @@
 use super::*;
-use crate::jetstream::stream_config::StreamConfigRequest;
+use crate::stream_config::StreamConfigRequest;
 
 /// The streams of the rows, by name.
 fn stream(name: &str) -> StreamConfig {
@@ -540,61 +540,6 @@ fn defaults_are_those_of_nats_server() {
     ] {
         let config = check(json).unwrap();
         assert_eq!(serde_json::to_string(&config).unwrap(), expected);
-    }
-}
-
-/// The answers of nats-server 2.15 to these requests.
-#[test]
-fn the_body_repeats_the_subject() {
-    for (subject, json, expected) in [
-        ("CREATE.S.C", r#"{"stream_name":"T"}"#, Err(ApiError::STREAM_MISMATCH)),
-        ("CREATE.S.a/b", r#"{"stream_name":"S"}"#, Err(ApiError::CONSUMER_NAME_CONTAINS_PATH_SEPARATORS)),
-        (
-            "CREATE.S",
-            r#"{"stream_name":"S","config":{"name":"a\\b"}}"#,
-            Err(ApiError::CONSUMER_NAME_CONTAINS_PATH_SEPARATORS),
-        ),
-        ("DURABLE.CREATE.S.C", r#"{"stream_name":"S"}"#, Err(ApiError::CONSUMER_DURABLE_NAME_NOT_SET)),
-        (
-            "DURABLE.CREATE.S.C",
-            r#"{"stream_name":"S","config":{"durable_name":"D"}}"#,
-            Err(ApiError::CONSUMER_DURABLE_NAME_NOT_MATCH_SUBJECT),
-        ),
-        ("DURABLE.CREATE.S.C", r#"{"stream_name":"S","config":{"durable_name":"C"}}"#, Ok("C")),
-        (
-            "CREATE.S.C",
-            r#"{"stream_name":"S","config":{"durable_name":"D"}}"#,
-            Err(ApiError::CONSUMER_DURABLE_NAME_NOT_MATCH_SUBJECT),
-        ),
-        (
-            "CREATE.S",
-            r#"{"stream_name":"S","config":{"durable_name":"D"}}"#,
-            Err(ApiError::CONSUMER_EPHEMERAL_WITH_DURABLE_NAME),
-        ),
-        ("CREATE.S", r#"{"stream_name":"S","config":{"name":"D"}}"#, Ok("D")),
-        ("CREATE.S", r#"{"stream_name":"S"}"#, Ok("")),
-        (
-            "CREATE.S.C.s.a",
-            r#"{"stream_name":"S","config":{"filter_subjects":["s.a"]}}"#,
-            Err(ApiError::CONSUMER_MULTIPLE_FILTERS_NOT_ALLOWED),
-        ),
-        (
-            "CREATE.S.C.s.a",
-            r#"{"stream_name":"S","config":{"filter_subject":"s.b"}}"#,
-            Err(ApiError::CONSUMER_CREATE_FILTER_SUBJECT_MISMATCH),
-        ),
-        (
-            "CREATE.S.C.s.a",
-            r#"{"stream_name":"S","config":{"filter_subject":"s.a","name":"other"}}"#,
-            Ok("C"),
-        ),
-        ("INFO.S.C", r#"{"stream_name":"S"}"#, Err(ApiError::BAD_REQUEST)),
-    ] {
-        let full = format!("$JS.API.CONSUMER.{subject}");
-        let request = ApiRequest::parse(full.as_bytes(), None).unwrap();
-        let result = CreateConsumerRequest::decode(json.as_bytes()).unwrap().check_subject(&request);
-        let name = result.map(|request| request.config.name);
-        assert_eq!(name, expected.map(ToString::to_string), "{subject} {json}");
     }
 }
 

@@ -29,6 +29,8 @@ pub enum ArchiveError {
     TooLarge(u64),
     /// The subject or the header block of a message is none.
     Message(u64),
+    /// The stream cannot have a consumer of the archive: its name, and why.
+    Consumer(String, String),
     /// The archive ends before its last entry.
     Truncated,
 }
@@ -52,6 +54,7 @@ impl fmt::Display for ArchiveError {
                 write!(f, "message sequence {sequence} exceeds maximum payload size")
             }
             Self::Message(sequence) => write!(f, "failed to parse message sequence {sequence}"),
+            Self::Consumer(name, why) => write!(f, "failed to add consumer {name:?}: {why}"),
             Self::Truncated => f.write_str("backup was truncated"),
         }
     }

@@ -8,16 +8,16 @@ use std::fmt;
 
 use imori_core::index::{SubjectMap, is_subset, is_valid};
 
-use crate::codec::duration::Nanos;
-use crate::jetstream::account::{AccountLimits, ServerLimits};
-use crate::jetstream::error::ApiError;
-use crate::jetstream::stream_config::{
-    Discard, PersistMode, Placement, Retention, Storage, StreamConfig, StreamConfigRequest, StreamSource,
-    SubjectTransform,
-};
+use crate::account::{AccountLimits, ServerLimits};
+use crate::duration::Nanos;
+use crate::error::ApiError;
 use crate::limits::{
     DESCRIPTION_BYTES_MAX, FILTER_COUNT_MAX, METADATA_BYTES_MAX, NAME_BYTES_MAX, REPLICA_COUNT_MAX,
     SOURCE_COUNT_MAX, SOURCE_TRANSFORM_COUNT_MAX,
+};
+use crate::stream_config::{
+    Discard, PersistMode, Placement, Retention, Storage, StreamConfig, StreamConfigRequest, StreamSource,
+    SubjectTransform,
 };
 use crate::subject::{do_collide, is_valid_literal, is_valid_name};
 

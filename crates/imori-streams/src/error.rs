@@ -5,7 +5,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::codec::json::JsonError;
+use crate::json::JsonError;
 
 /// An error in an answer of the JetStream API or in a publish acknowledgement.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
