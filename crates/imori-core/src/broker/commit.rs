@@ -59,7 +59,11 @@ pub fn commit<W: World>(world: &W, actor: &Actor<'_>, steps: &[Step]) -> Result<
         refuse_full(&mut queues, &publishes, &plans)?;
         let mut records = keep_all(&mut queues, &publishes, &mut plans, now);
         let moved = moves.values().filter_map(|moved| moved.record.as_ref());
-        refuse_large(world, &mut queues, records.iter().flatten().chain(moved), &settles)?;
+        let refused = refuse_large(world, &mut queues, records.iter().flatten().chain(moved), &settles);
+        if refused.is_err() {
+            queues.iter_mut().for_each(|(_, queue)| queue.give_up_sequences());
+        }
+        refused?;
         // Nothing can be refused from here on.
         applied.settle(world, actor, &mut queues, steps, &mut moves, now);
         let lsns = applied.record(world, &mut records, &plans);

@@ -144,7 +144,7 @@ fn commit<W: World>(
         records.extend(record_of(queue, publication, (&address, None), now));
     }
     if group_bytes(&records) > world.group_bytes_max() {
-        queue.stream.iter_mut().for_each(|stream| stream.arrivals.give_up());
+        queue.give_up_sequences();
         return Err(StreamRefusal::BatchTooLarge(messages.len() as u64));
     }
     let is_recorded = !records.is_empty();

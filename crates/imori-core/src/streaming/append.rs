@@ -40,6 +40,13 @@ impl Queue {
         Some(stream.arrivals.add((next, &stream.index), limits, (subject, bytes), publication.asks()))
     }
 
+    /// Gives up the sequence numbers of messages that will not come.
+    pub(crate) fn give_up_sequences(&mut self) {
+        if let Some(stream) = &mut self.stream {
+            stream.arrivals.give_up();
+        }
+    }
+
     /// The messages that leave with the message that was given the last number, if any do.
     pub(crate) fn reserved_removals(&self) -> Option<&Removals> {
         self.stream.as_ref()?.arrivals.removals_of_last()

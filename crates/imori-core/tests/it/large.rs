@@ -10,8 +10,9 @@ use imori_core::error::BrokerError;
 use imori_core::limits::RECORD_SLACK_BYTES;
 use imori_core::message::{Address, AddressView, Message, Publication};
 use imori_core::outbound::{Numbers, SessionId};
+use imori_core::policy::QueueKind;
 use imori_core::queue::QueueSettings;
-use imori_core::record::{RecordKind, message_bytes_max, settles_bytes_max};
+use imori_core::record::{MessageRecord, RecordKind, message_bytes_max, settles_bytes_max};
 use imori_core::world::{Counter, World};
 use imori_testkit::{Caller, TestMessage, TestWorld};
 
@@ -110,6 +111,24 @@ fn a_message_that_the_journal_does_not_take_reaches_nobody() {
             }
         }
     }
+}
+
+#[test]
+fn a_refused_transaction_takes_no_number_of_a_stream() {
+    let world = TestWorld::new();
+    let client = world.connect(1);
+    bound(&client, 1, &QueueSettings { kind: QueueKind::Stream, ..durable() });
+    world.group_bytes_max.set(100);
+    publish(&client, "in a transaction", &OUTGOING).expect_err("it is refused");
+    world.group_bytes_max.set(usize::MAX);
+    for way in ["in a transaction", "alone"] {
+        publish(&client, way, &TestMessage { id: "", ..OUTGOING }).expect("it is taken");
+    }
+    let records = journal(&world);
+    let messages = records.iter().filter(|(_, record, _)| record.kind == RecordKind::Message);
+    let numbers =
+        messages.flat_map(|(_, record, _)| MessageRecord::decode(&record.payload).unwrap().sequences);
+    assert_eq!(numbers.map(|(_, sequence)| sequence).collect::<Vec<_>>(), [1, 2]);
 }
 
 #[test]
