@@ -305,8 +305,8 @@ impl Queue {
         if let Some(page) = entry.page {
             self.pages.settle(page, lsn);
         }
-        if !is_kept && self.keeps(lsn) {
-            self.live_records.remove(lsn);
+        if !is_kept {
+            self.release_record(lsn);
         }
         if self.features.any(QueueFeatures::COUNTS) {
             self.counts.remove(&lsn);

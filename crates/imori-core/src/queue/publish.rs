@@ -269,6 +269,13 @@ impl Queue {
         }
     }
 
+    /// Notes that the queue no longer needs this record.
+    pub(crate) fn release_record(&mut self, lsn: Lsn) {
+        if self.keeps(lsn) {
+            self.live_records.remove(lsn);
+        }
+    }
+
     /// The message's priority, at most the queue's highest.
     pub(crate) fn priority_of(&self, properties: &Properties) -> u8 {
         self.settings.priority_max.unwrap_or(0).min(properties.priority.unwrap_or(0))

@@ -213,8 +213,8 @@ impl Queue {
         if let Some(page) = entry.page {
             self.settle_in_page(page, entry.envelope.sequence);
         }
-        if !is_kept && self.keeps(lsn) {
-            self.live_records.remove(lsn);
+        if !is_kept {
+            self.release_record(lsn);
         }
     }
 

@@ -47,6 +47,27 @@ impl GoneMessages {
         let known = self.below_of.entry(Box::from(subject)).or_default();
         *known = below.max(*known);
     }
+
+    /// Brings the ranges into rising order, none of which meets the next, as [`GoneMessages::has`] needs them.
+    fn sort(&mut self) {
+        self.ranges.sort_unstable();
+        self.ranges.dedup_by(|(first, last), (_, end)| {
+            let meets = *first <= *end;
+            *end = if meets { (*last).max(*end) } else { *end };
+            meets
+        });
+    }
+
+    /// Whether a message is among them.
+    fn has(&self, entry: &Entry) -> bool {
+        let sequence = entry.envelope.sequence;
+        let below_of = self.below_of.get(entry.envelope.address.subject.as_bytes());
+        sequence < self.below
+            || below_of.is_some_and(|below| sequence < *below)
+            || self.ranges[..self.ranges.partition_point(|(first, _)| *first <= sequence)]
+                .last()
+                .is_some_and(|(_, last)| sequence <= *last)
+    }
 }
 
 impl Queue {
@@ -55,18 +76,23 @@ impl Queue {
         &mut self,
         pages: Vec<FoundPage>,
         entries: Vec<Entry>,
-        found: FoundStream,
+        mut found: FoundStream,
         now: Time,
     ) {
+        found.gone.sort();
         for fact in &found.in_pages {
             self.index_found(fact);
         }
+        let in_pages = found.in_pages.iter().map(|fact| fact.sequence);
+        let mut last = in_pages.chain(entries.iter().map(|entry| entry.envelope.sequence)).max().unwrap_or(0);
+        // The number of a message that left may lie among those of a page that never had it.
+        let (gone, entries): (Vec<Entry>, Vec<Entry>) =
+            entries.into_iter().partition(|entry| found.gone.has(entry));
+        gone.iter().for_each(|entry| self.release_record(entry.envelope.lsn));
         let mut entries = entries.into_iter().peekable();
-        let mut last = found.in_pages.iter().map(|fact| fact.sequence).max().unwrap_or(0);
         for FoundPage { facts, live, settled, .. } in pages {
             let mut run = Run::default();
             while let Some(entry) = entries.next_if(|entry| entry.envelope.sequence < facts.first_position) {
-                last = last.max(entry.envelope.sequence);
                 run.push_back(self.restored(entry));
             }
             self.ready.restore(0, Part::Memory(run));
@@ -90,7 +116,6 @@ impl Queue {
         }
         let mut run = Run::default();
         for entry in entries {
-            last = last.max(entry.envelope.sequence);
             run.push_back(self.restored(entry));
         }
         self.ready.restore(0, Part::Memory(run));
@@ -117,7 +142,7 @@ impl Queue {
         self.renew_features();
     }
 
-    /// Removes the messages that left with others.
+    /// Removes from the pages the messages that left with others.
     fn forget_gone(&mut self, gone: &GoneMessages) {
         self.forget_before(gone.below, None);
         for (subject, below) in &gone.below_of {

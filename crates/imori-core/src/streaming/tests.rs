@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use super::{Outlet, Sent};
 use crate::confirm::{Level, Lsn, Progress};
+use crate::entries::{PageFacts, PagePlace};
 use crate::id::{DurableQueueId, VhostId};
 use crate::index::Filter;
 use crate::memory::Gauge;
@@ -14,10 +15,11 @@ use crate::message::{
     StreamPublish, TOPIC_EXCHANGE,
 };
 use crate::name::Name;
+use crate::paging::PageDraft;
 use crate::pipeline::record_of;
 use crate::policy::QueueKind;
 use crate::queue::{Arrival, Effects, Queue, QueueSettings};
-use crate::record::{Definition, removed_records};
+use crate::record::{Definition, PageEntry, encode_page, removed_records};
 use crate::restore::Restore;
 use crate::route::hamt::Seed;
 use crate::route::{Table, TableLimits};
@@ -142,12 +144,35 @@ fn published(settings: &QueueSettings, messages: &[Message]) -> (Queue, Vec<Vec<
     (queue, records)
 }
 
-fn restored(settings: &QueueSettings, records: &[Vec<u8>]) -> Queue {
+/// Restarts a stream from the records of its messages and from pages.
+fn restored(settings: &QueueSettings, records: &[Vec<u8>], pages: &[PageDraft]) -> Queue {
     let mut restore = Restore::new(Gauge::default(), NOW, false);
     let (vhost, name) = (VhostId(0), Name::from("s"));
     let definition = Definition::Queue { vhost, name, settings: settings.clone() };
     restore.definition(Lsn(7), &definition.encode()).unwrap();
     restore.define().unwrap();
+    let pages: Vec<(PagePlace, Vec<PageEntry>)> = (0..)
+        .map(|segment| PagePlace { segment, index: 0 })
+        .zip(pages.iter().map(|page| encode_page(page)))
+        .collect();
+    for (place, entries) in &pages {
+        let lsns = entries.iter().map(|entry| entry.lsn);
+        let positions = entries.iter().map(|entry| entry.position);
+        restore.page(PageFacts {
+            queue: DurableQueueId(7),
+            priority: 0,
+            place: *place,
+            count: entries.len() as u32,
+            first: lsns.clone().min().unwrap(),
+            last: lsns.max().unwrap(),
+            first_position: positions.clone().min().unwrap(),
+            last_position: positions.max().unwrap(),
+        });
+    }
+    for (place, entries) in &pages {
+        let entries = entries.iter().map(|entry| (entry.lsn, entry.payload.as_ref()));
+        restore.delayed_page(*place, entries).unwrap();
+    }
     for (lsn, record) in (10..).map(Lsn).zip(records) {
         restore.message(lsn, record, None).unwrap();
     }
@@ -213,6 +238,22 @@ fn a_restart_knows_what_left_with_a_message() {
         (&settings(), vec![asking("a", never), plain("marked"), ("b", Some(77), StreamPublish::default())]),
     ] {
         let (queue, records) = published(settings, &messages);
-        assert_eq!(decided(&restored(settings, &records)), decided(&queue), "{messages:?}");
+        assert_eq!(decided(&restored(settings, &records, &[])), decided(&queue), "{messages:?}");
     }
+}
+
+/// The number of such a message lies between those of a page that the message has never been in.
+#[test]
+fn a_message_that_left_is_in_no_page_that_its_successors_are_in() {
+    let stream = StreamSettings { per_subject_max: Some(1), ..StreamSettings::default() };
+    let settings = QueueSettings { stream: Some(Box::new(stream)), ..settings() };
+    let messages = ["a", "b", "b"].map(|subject| (subject, None, StreamPublish::default()));
+    let (mut queue, records) = published(&settings, &messages);
+    let pages = queue.spill(Lsn(100), usize::MAX);
+    let sequences =
+        |page: &PageDraft| -> Vec<u64> { page.entries.iter().map(|entry| entry.envelope.sequence).collect() };
+    assert_eq!(pages.iter().map(sequences).collect::<Vec<_>>(), [[1, 3]]);
+    let restored = restored(&settings, &records, &pages);
+    assert_eq!(decided(&restored), decided(&queue));
+    assert_eq!(restored.floor(), None, "no message is in the journal alone");
 }
