@@ -19,7 +19,7 @@ use imori_core::inbound::{Accept, Inbound, Intake, Keepalive, Performed, Phase, 
 use imori_core::outbound::{Encoder, HeldAnswers, Outbound, SessionId};
 use imori_core::time::Time;
 use imori_core::turn::{Budget, ClientFacts, Next, Notice, Peer};
-use imori_core::world::World;
+use imori_core::world::{Quotas as _, World};
 
 use crate::client::Client;
 use crate::codec::composite::Composite;
@@ -444,7 +444,7 @@ impl Connection {
         }
         world.with_outbound(self.client.connection, Outbound::finish);
         // Released before the answer, so that a client that has read it can reconnect at once.
-        world.release_client_id(&self.client.actor());
+        world.quotas().release_client_id(&self.client.actor());
         self.client.answer_first(world, &Close::default());
         self.close();
         Performed::Done

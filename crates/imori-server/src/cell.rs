@@ -34,7 +34,9 @@ use imori_core::stream::{LateAnswer, StreamForms};
 use imori_core::time::Time;
 use imori_core::topology::Topology;
 use imori_core::world::Access;
-use imori_core::world::{Change, Counter, Latency, Observer, Sent, StreamRequests, StreamTransfer, World};
+use imori_core::world::{
+    Change, Counter, Latency, Observer, Quotas, Sent, StreamRequests, StreamServices, StreamTransfer, World,
+};
 use tokio::sync::Notify;
 use tracing::{info, warn};
 
@@ -308,6 +310,16 @@ impl Access for Cell {
         self.shared.verifiers.authenticator().scram_signature(user, messages)
     }
 
+    fn refused(&self, actor: &Actor<'_>, refusal: &Refusal) {
+        self.shared.note_refused(actor, refusal);
+    }
+
+    fn changed(&self, actor: &Actor<'_>, change: Change, object: &dyn fmt::Display) {
+        self.shared.note_changed(actor, change, object);
+    }
+}
+
+impl Quotas for Cell {
     fn enter(&self, actor: &Actor<'_>) -> Result<(), QuotaReached> {
         self.shared.enter(actor)
     }
@@ -353,13 +365,31 @@ impl Access for Cell {
         let max = self.shared.stored_bytes.reached(vhost)?;
         Some(QuotaReached::Bytes { vhost: self.shared.vhost_name(vhost), max })
     }
+}
 
-    fn refused(&self, actor: &Actor<'_>, refusal: &Refusal) {
-        self.shared.note_refused(actor, refusal);
+impl StreamServices for Cell {
+    fn await_journal(&self, id: QueueId, confirm: Confirm) {
+        self.cell_scratch.note_stream(id, confirm);
     }
 
-    fn changed(&self, actor: &Actor<'_>, change: Change, object: &dyn fmt::Display) {
-        self.shared.note_changed(actor, change, object);
+    fn answer_late(&self, confirm: Confirm, answer: LateAnswer) {
+        self.cell_scratch.note_late_answer(confirm, answer);
+    }
+
+    fn forms(&self) -> &'static dyn StreamForms {
+        stream_forms()
+    }
+
+    fn transfer(&self, transfer: StreamTransfer) -> bool {
+        self.shared.transfers.get().is_some_and(|transfers| transfers.try_send(transfer).is_ok())
+    }
+
+    fn count_request(&self, vhost: VhostId, is_error: bool) {
+        self.shared.stream_requests.count(vhost, is_error);
+    }
+
+    fn requests(&self, vhost: VhostId) -> StreamRequests {
+        self.shared.stream_requests.of(vhost)
     }
 }
 
@@ -403,6 +433,8 @@ impl Observer for Cell {
 
 impl World for Cell {
     type Room = Shared;
+    type Quotas = Cell;
+    type Streams = Cell;
 
     fn now(&self) -> Time {
         self.now.get()
@@ -532,28 +564,12 @@ impl World for Cell {
         }
     }
 
-    fn await_journal(&self, id: QueueId, confirm: Confirm) {
-        self.cell_scratch.note_stream(id, confirm);
+    fn quotas(&self) -> &Cell {
+        self
     }
 
-    fn answer_late(&self, confirm: Confirm, answer: LateAnswer) {
-        self.cell_scratch.note_late_answer(confirm, answer);
-    }
-
-    fn stream_forms(&self) -> &'static dyn StreamForms {
-        stream_forms()
-    }
-
-    fn transfer_stream(&self, transfer: StreamTransfer) -> bool {
-        self.shared.transfers.get().is_some_and(|transfers| transfers.try_send(transfer).is_ok())
-    }
-
-    fn count_stream_request(&self, vhost: VhostId, is_error: bool) {
-        self.shared.stream_requests.count(vhost, is_error);
-    }
-
-    fn stream_requests(&self, vhost: VhostId) -> StreamRequests {
-        self.shared.stream_requests.of(vhost)
+    fn streams(&self) -> &Cell {
+        self
     }
 
     fn queue_memory_bytes(&self) -> usize {

@@ -272,6 +272,12 @@ pub enum Bug {
     StreamRemovalUnread,
     /// The last number of a removal from a stream is not recorded.
     StreamPurgeCut,
+    /// The record of a stream's message lacks the messages that gave way to it.
+    StreamDropsUnrecorded,
+    /// Recovery ignores the messages that gave way to others.
+    StreamDropsUnread,
+    /// Recovery takes one more message for gone than gave way to another.
+    StreamDropsMiscounted,
     /// An acknowledgement of a stream's message is not recorded.
     StreamAckUnrecorded,
     /// Recovery ignores acknowledgements of streams' messages.
@@ -302,7 +308,7 @@ pub enum Bug {
 
 impl Bug {
     /// Every planted bug, with the properties of which at least one has to catch it.
-    pub const ALL: [(Bug, &'static [Property]); 145] = [
+    pub const ALL: [(Bug, &'static [Property]); 148] = [
         (Bug::StaleTable, &[Property::Visibility, Property::Loss]),
         (Bug::LostWake, &[Property::Starvation]),
         (Bug::TwoWriters, &[Property::WireOrder, Property::Framing]),
@@ -438,6 +444,9 @@ impl Bug {
         (Bug::StreamRemovalUnrecorded, &[Property::Purge, Property::Durability, Property::Retention]),
         (Bug::StreamRemovalUnread, &[Property::Purge, Property::Retention, Property::Durability]),
         (Bug::StreamPurgeCut, &[Property::Purge, Property::Retention, Property::Durability]),
+        (Bug::StreamDropsUnrecorded, &[Property::Retention, Property::Durability]),
+        (Bug::StreamDropsUnread, &[Property::Retention, Property::Durability]),
+        (Bug::StreamDropsMiscounted, &[Property::Retention, Property::Durability]),
         (Bug::StreamAckUnrecorded, &[Property::Durability, Property::Duplication]),
         (Bug::StreamAckUnread, &[Property::Duplication]),
         (Bug::StreamAckMisnumbered, &[Property::Durability, Property::Loss]),

@@ -25,7 +25,7 @@ use imori_core::route::{Router, Table, TableLimits};
 use imori_core::time::Time;
 use imori_core::topology::Topology;
 use imori_core::world::Access;
-use imori_core::world::{Counter, World};
+use imori_core::world::{Counter, Quotas, StreamServices, World};
 
 use crate::plain::Lines;
 use crate::room::TestRoom;
@@ -396,6 +396,12 @@ impl Access for TestWorld {
         !self.lacks_scram_keys.get()
     }
 
+    fn scram_signature(&self, _: &[u8], _: &[u8]) -> Option<[u8; SCRAM_BYTES]> {
+        Some([8; SCRAM_BYTES])
+    }
+}
+
+impl Quotas for TestWorld {
     fn claim_client_id(&self, actor: &Actor<'_>, id: &[u8]) -> bool {
         let mut ids = self.client_ids.borrow_mut();
         *ids.entry(id.to_vec()).or_insert(actor.connection) == actor.connection
@@ -404,14 +410,22 @@ impl Access for TestWorld {
     fn release_client_id(&self, actor: &Actor<'_>) {
         self.client_ids.borrow_mut().retain(|_, owner| *owner != actor.connection);
     }
-
-    fn scram_signature(&self, _: &[u8], _: &[u8]) -> Option<[u8; SCRAM_BYTES]> {
-        Some([8; SCRAM_BYTES])
-    }
 }
+
+impl StreamServices for TestWorld {}
 
 impl World for TestWorld {
     type Room = TestRoom;
+    type Quotas = TestWorld;
+    type Streams = TestWorld;
+
+    fn quotas(&self) -> &TestWorld {
+        self
+    }
+
+    fn streams(&self) -> &TestWorld {
+        self
+    }
 
     fn now(&self) -> Time {
         self.now.get()

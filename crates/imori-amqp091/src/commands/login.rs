@@ -4,7 +4,7 @@ use imori_core::authorize::{Action, Actor, Identity, Object, authorize};
 use imori_core::login::{Credentials, Verdict};
 use imori_core::name::Name;
 use imori_core::turn::{ClientFacts, Peer};
-use imori_core::world::World;
+use imori_core::world::{Quotas as _, World};
 
 use crate::client::{Capabilities, Client};
 use crate::codec::methods::connection;
@@ -212,7 +212,7 @@ pub(crate) fn open<W: World>(
         return Err(ProtocolError::new(Code::NotAllowed, text));
     };
     let actor = Actor { vhost: id, ..client.actor() };
-    world.enter(&actor).map_err(|reached| ProtocolError::of_quota(&reached))?;
+    world.quotas().enter(&actor).map_err(|reached| ProtocolError::of_quota(&reached))?;
     (client.vhost, client.vhost_name) = (id, Name::from(name));
     (client.facts.vhost, client.facts.user) = (Some(id), client.identity.user.to_string());
     Ok(())

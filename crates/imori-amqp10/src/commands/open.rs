@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use imori_core::authorize::{Action, Actor, Object, authorize};
-use imori_core::world::World;
+use imori_core::world::{Quotas as _, World};
 
 use crate::PROTOCOL;
 use crate::client::Client;
@@ -69,7 +69,7 @@ pub(crate) fn open<W: World>(
     client.frame_bytes_max = open.max_frame_size;
     enter(client, world, open.hostname).map_err(refused)?;
     if open.desired_capabilities.is_some_and(|all| all.contains(SOLE_CONNECTION))
-        && !world.claim_client_id(&client.actor(), open.container_id.as_bytes())
+        && !world.quotas().claim_client_id(&client.actor(), open.container_id.as_bytes())
     {
         let container = open.container_id.escape_debug();
         let text = format_args!(
@@ -161,7 +161,7 @@ fn enter<W: World>(client: &mut Client, world: &W, hostname: Option<&str>) -> Re
         let text = format_args!("vhost `{}` not found", name.escape_debug());
         return Err(ProtocolError::new(condition::NOT_FOUND, text));
     };
-    world.enter(&Actor { vhost: id, ..client.actor() })?;
+    world.quotas().enter(&Actor { vhost: id, ..client.actor() })?;
     client.vhost = id;
     (client.facts.vhost, client.facts.user) = (Some(id), client.identity.user.to_string());
     Ok(())

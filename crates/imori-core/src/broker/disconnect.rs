@@ -11,7 +11,7 @@ use crate::id::{QueueId, Reader};
 use crate::limits::{READERS_AT_ONCE, SETTLES_AT_ONCE};
 use crate::name::Name;
 use crate::outbound::{HeldAnswers, Numbers, SessionId, SessionRefusal, Settled};
-use crate::world::World;
+use crate::world::{Quotas as _, World};
 
 /// Ends a connection, or part of it: readers and inboxes are removed, unsettled deliveries are
 /// released as failed, exclusive queues are deleted. Late replies to its inboxes are dropped.
@@ -53,7 +53,7 @@ pub fn delete_exclusive<W: World>(world: &W, actor: &Actor<'_>) -> bool {
 /// [`BrokerError::Quota`], or [`BrokerError::NoSession`] if the connection is gone.
 pub fn open_session<W: World>(world: &W, actor: &Actor<'_>, session: SessionId) -> Result<(), BrokerError> {
     world.authorize(actor, Action::Enter, Object::Vhost)?;
-    let opened = world.open_session(actor, || {
+    let opened = world.quotas().open_session(actor, || {
         world.with_outbound(actor.connection, |outbound| outbound.open_session(session))
     })?;
     match opened {

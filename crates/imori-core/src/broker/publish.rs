@@ -15,7 +15,7 @@ use crate::pipeline::{
     is_inbox, live_receivers, pass, reply, resolve, resolve_all, resolve_own, send, send_to_own,
 };
 use crate::route::Route;
-use crate::world::World;
+use crate::world::{Quotas as _, World};
 
 /// Publishes a message to a subject of an exchange.
 ///
@@ -164,7 +164,8 @@ impl Repetition {
     #[inline]
     pub fn is_throttled<W: World>(&self, world: &W, actor: &Actor<'_>) -> bool {
         world.gauge().may_have_to_wait()
-            && (world.gauge().rates() > 0 && world.has_rate(actor) || self.reaches_throttling_queue(world))
+            && (world.gauge().rates() > 0 && world.quotas().has_rate(actor)
+                || self.reaches_throttling_queue(world))
     }
 
     #[cold]

@@ -20,7 +20,7 @@ use crate::stream::{
     ResetRefusal, Settlement, StreamMessage,
 };
 use crate::streaming::Outlet as _;
-use crate::world::{Change, World};
+use crate::world::{Change, StreamServices as _, World};
 
 /// Looks at a stream, or changes it, and sends what is to be sent then. The actor needs the right to `action`.
 ///
@@ -465,7 +465,7 @@ pub fn stream_progressed<W: World>(world: &W, id: QueueId, progress: Progress) {
 pub fn answer_late<W: World>(world: &W, confirm: Confirm, answer: LateAnswer) {
     match confirm.is_reached(Progress::default()) {
         true => send_late_answer(world, &answer),
-        false => world.answer_late(confirm, answer),
+        false => world.streams().answer_late(confirm, answer),
     }
 }
 

@@ -10,7 +10,7 @@ use crate::id::QueueId;
 use crate::message::{MessageView, meant_address};
 use crate::name::Name;
 use crate::pipeline::{is_inbox, may_publish, resolve};
-use crate::world::{Counter, World};
+use crate::world::{Counter, Quotas as _, World};
 
 /// Whether a message must wait before it is published, because a queue of its route is too long, or
 /// its user or vhost has exceeded its rate. The publisher is told when to ask again, through
@@ -50,7 +50,7 @@ fn has_to_wait<W: World>(
     view: &MessageView<'_>,
 ) -> bool {
     let gauge = world.gauge();
-    gauge.rates() > 0 && world.must_wait_for_rate(actor)
+    gauge.rates() > 0 && world.quotas().must_wait_for_rate(actor)
         || gauge.throttling() > 0 && is_throttled(world, actor, exchange, subject, view)
 }
 

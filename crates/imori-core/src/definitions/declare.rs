@@ -13,7 +13,7 @@ use crate::record::{Definition, NewRecord, RecordKind};
 use crate::room::Room;
 use crate::route::{ExchangeKind, Settings};
 use crate::topology::Topology;
-use crate::world::{Change, Counter, World};
+use crate::world::{Change, Counter, Quotas as _, World};
 
 /// The result of declaring a queue.
 #[derive(Debug, Clone, Copy)]
@@ -155,7 +155,7 @@ fn check_quota<W: World>(
     queue: &Name,
 ) -> Result<(), QuotaReached> {
     let table = topology.table();
-    match world.queues_max(vhost) {
+    match world.quotas().queues_max(vhost) {
         Some(max) if table.queue_count(vhost) >= max => {
             let vhost = table.vhost_name(vhost).cloned().unwrap_or_else(|| Name::new(b""));
             Err(QuotaReached::Queues { queue: queue.clone(), vhost, max })

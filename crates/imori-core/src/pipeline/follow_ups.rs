@@ -9,7 +9,7 @@ use crate::limits::BYTES_TOLD_STEP;
 use crate::paging::PageWork;
 use crate::queue::{Effects, Queue};
 use crate::time::Time;
-use crate::world::World;
+use crate::world::{Quotas as _, StreamServices as _, World};
 
 /// The follow-up work of one queue.
 pub(crate) struct FollowUps {
@@ -49,7 +49,7 @@ impl FollowUps {
         }
         record_counts(world, effects);
         if let Some(change) = queue.bytes_changed(BYTES_TOLD_STEP) {
-            world.bytes_changed(queue.vhost(), change);
+            world.quotas().bytes_changed(queue.vhost(), change);
         }
         let share = world.queue_memory_bytes();
         // Page work first: whether publishers must wait depends on what is being written.
@@ -68,7 +68,7 @@ impl FollowUps {
             world.wake_queue_at(id, at);
         }
         if let Some(confirm) = self.awaits {
-            world.await_journal(id, confirm);
+            world.streams().await_journal(id, confirm);
         }
     }
 }

@@ -11,7 +11,7 @@ use crate::queue::{Arrival, Effects, Queue};
 use crate::record::{InStreams, NewRecord, RecordKind, encode_for_streams};
 use crate::stream::{ArchivedMessage, StreamMessage};
 use crate::time::Time;
-use crate::world::World;
+use crate::world::{StreamServices as _, World};
 
 /// Publishes what a locked stream has to publish now.
 pub(crate) fn publish_own<W: World>(world: &W, queue: &mut Queue, now: Time, effects: &mut Effects) {
@@ -23,7 +23,7 @@ fn publish_markers<W: World>(world: &W, queue: &mut Queue, now: Time, effects: &
     let Some(stream) = queue.stream.as_mut().filter(|stream| !stream.unmarked.is_empty()) else { return };
     let unmarked = std::mem::take(&mut stream.unmarked);
     let Some(ttl) = stream.settings.marker_ttl else { return };
-    let mut form = world.stream_forms().form(&StreamMessage::Marker { ttl }, world.header_readers());
+    let mut form = world.streams().forms().form(&StreamMessage::Marker { ttl }, world.header_readers());
     form.properties.is_marker = true;
     form.properties.expiration_ms = u32::try_from(ttl.as_millis()).ok();
     for subject in unmarked {
@@ -58,7 +58,7 @@ fn publish_scheduled<W: World>(world: &W, queue: &mut Queue, now: Time, effects:
         let next = if schedule.times.is_repeating() { schedule.times.next(now, now) } else { None };
         let message =
             StreamMessage::Scheduled { entry: &entry, schedule: &schedule, content: &content, next };
-        let mut form = world.stream_forms().form(&message, world.header_readers());
+        let mut form = world.streams().forms().form(&message, world.header_readers());
         form.properties.never_expires = schedule.ttl == Some(ScheduleTtl::Never);
         form.properties.expiration_ms = match schedule.ttl {
             Some(ScheduleTtl::After(ttl)) => u32::try_from(ttl.as_millis()).ok(),

@@ -14,7 +14,7 @@ use crate::outbound::SharedHeaders;
 use crate::queue::DeadLetter;
 use crate::route::Route;
 use crate::time::Time;
-use crate::world::{Counter, Observer, Sent, World};
+use crate::world::{Counter, Observer, Quotas as _, Sent, World};
 
 /// Publishes a batch to a route that its publisher may use. The batch is passed on by value, so that its parts stay in
 /// registers on the usual way of a message.
@@ -114,7 +114,7 @@ pub(crate) fn check_bytes<W: World>(world: &W, vhost: VhostId) -> Result<(), Bro
     if world.gauge().full_vhosts() == 0 {
         return Ok(());
     }
-    world.bytes_max_reached(vhost).map_or(Ok(()), |reached| {
+    world.quotas().bytes_max_reached(vhost).map_or(Ok(()), |reached| {
         world.count(Counter::BytesRefused);
         Err(BrokerError::Quota(reached))
     })

@@ -20,7 +20,7 @@ use crate::route::Route;
 use crate::stream::{Advisory, Outgoing, StreamForm, StreamMessage};
 use crate::streaming::{Outlet, Sent};
 use crate::time::Time;
-use crate::world::World;
+use crate::world::{StreamServices as _, World};
 
 /// Sends a message of the broker's own to the live readers of a subject; returns how many took it.
 pub fn answer<W: World>(world: &W, vhost: VhostId, subject: &[u8], publication: &Publication<'_>) -> usize {
@@ -91,7 +91,7 @@ impl<W: World> Outlet for Readers<'_, W> {
     }
 
     fn advise(&mut self, advisory: &Advisory<'_>) -> Option<Outgoing> {
-        let forms = self.world.stream_forms();
+        let forms = self.world.streams().forms();
         let subject = Name::new(&forms.advisory_subject(advisory));
         let route = self.route(&subject).filter(|route| !route.is_empty())?;
         let form = forms.advisory(advisory, self.world.secret());
@@ -108,7 +108,7 @@ impl<W: World> Outlet for Readers<'_, W> {
 
     fn publish(&mut self, subject: &Name, message: &StreamMessage<'_>) -> Option<Outgoing> {
         let route = self.route(subject).filter(|route| !route.is_empty())?;
-        let form = self.world.stream_forms().form(message, self.world.header_readers());
+        let form = self.world.streams().forms().form(message, self.world.header_readers());
         self.send_form(&route, subject, message, &form);
         if route.queues.is_empty() {
             return None;
@@ -119,7 +119,7 @@ impl<W: World> Outlet for Readers<'_, W> {
 
     fn send(&mut self, subject: &Name, message: &StreamMessage<'_>) -> Sent {
         let Some(route) = self.route(subject) else { return Sent::Nobody };
-        let form = self.world.stream_forms().form(message, self.world.header_readers());
+        let form = self.world.streams().forms().form(message, self.world.header_readers());
         match self.send_form(&route, subject, message, &form) {
             PublishReport { receivers: 0, .. } => Sent::Nobody,
             PublishReport { slow_reader: Some(_), .. } => Sent::SlowReader,
@@ -152,7 +152,7 @@ impl<W: World> Readers<'_, W> {
         let other = match message {
             StreamMessage::Delivery { entry, delivery, .. } => {
                 let subject = entry.envelope().address.subject.as_bytes();
-                self.world.stream_forms().subject(delivery.stream, subject)
+                self.world.streams().forms().subject(delivery.stream, subject)
             }
             _ => None,
         };

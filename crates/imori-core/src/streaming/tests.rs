@@ -151,10 +151,8 @@ fn restored(settings: &QueueSettings, records: &[Vec<u8>], pages: &[PageDraft]) 
     let definition = Definition::Queue { vhost, name, settings: settings.clone() };
     restore.definition(Lsn(7), &definition.encode()).unwrap();
     restore.define().unwrap();
-    let pages: Vec<(PagePlace, Vec<PageEntry>)> = (0..)
-        .map(|segment| PagePlace { segment, index: 0 })
-        .zip(pages.iter().map(|page| encode_page(page)))
-        .collect();
+    let pages: Vec<(PagePlace, Vec<PageEntry>)> =
+        (0..).map(|segment| PagePlace { segment, index: 0 }).zip(pages.iter().map(encode_page)).collect();
     for (place, entries) in &pages {
         let lsns = entries.iter().map(|entry| entry.lsn);
         let positions = entries.iter().map(|entry| entry.position);

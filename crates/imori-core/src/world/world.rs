@@ -4,11 +4,12 @@ use std::time::Duration;
 
 use super::access::Access;
 use super::observer::Observer;
-use super::reports::{Counter, Latency, StreamRequests};
-use super::transfer::StreamTransfer;
+use super::quotas::Quotas;
+use super::reports::{Counter, Latency};
+use super::stream_services::StreamServices;
 use crate::authorize::Actor;
 use crate::confirm::{Confirm, Level};
-use crate::id::{ConnectionId, QueueId, VhostId};
+use crate::id::{ConnectionId, QueueId};
 use crate::memory::Gauge;
 use crate::message::{HeaderReader, HeaderReaders, OriginId};
 use crate::outbound::Outbound;
@@ -17,7 +18,6 @@ use crate::queue::Queue;
 use crate::record::{Appended, NewRecord};
 use crate::room::Room;
 use crate::route::{Router, Table};
-use crate::stream::{LateAnswer, NoStreamForms, StreamForms};
 use crate::time::Time;
 use crate::topology::Topology;
 
@@ -26,10 +26,13 @@ use crate::topology::Topology;
 /// The server's has a mutex for each queue and connection; the simulator's has a scheduler that
 /// decides at each lock who continues. A closure must not call back for a lock of the same or an
 /// earlier kind in the order topology, queue, outbound.
-/// outbound.
 pub trait World: Access {
     /// The state of the disk.
     type Room: Room;
+    /// The limits of users and vhosts.
+    type Quotas: Quotas;
+    /// What streams need of their environment.
+    type Streams: StreamServices;
 
     /// The current time.
     fn now(&self) -> Time;
@@ -118,29 +121,11 @@ pub trait World: Access {
     /// Requests a call of [`queue_woken`](crate::broker::queue_woken) at this time.
     fn wake_queue_at(&self, id: QueueId, at: Time);
 
-    /// Requests a call of [`stream_progressed`](crate::broker::stream_progressed) once the journal has reached this.
-    fn await_journal(&self, _id: QueueId, _confirm: Confirm) {}
+    /// The limits of users and vhosts.
+    fn quotas(&self) -> &Self::Quotas;
 
-    /// Requests a call of [`send_late_answer`](crate::broker::send_late_answer) once the journal has reached this.
-    fn answer_late(&self, _confirm: Confirm, _answer: LateAnswer) {}
-
-    /// The protocol that gives the messages of streams their form.
-    fn stream_forms(&self) -> &'static dyn StreamForms {
-        &NoStreamForms
-    }
-
-    /// Begins to copy a whole stream; `false` if that is impossible, or if too many transfers are running.
-    fn transfer_stream(&self, _transfer: StreamTransfer) -> bool {
-        false
-    }
-
-    /// Counts an answer to a client's request to the API of streams.
-    fn count_stream_request(&self, _vhost: VhostId, _is_error: bool) {}
-
-    /// The requests of a vhost's clients to the API of streams.
-    fn stream_requests(&self, _vhost: VhostId) -> StreamRequests {
-        StreamRequests::default()
-    }
+    /// What streams need of their environment.
+    fn streams(&self) -> &Self::Streams;
 
     /// The bytes of waiting messages that a queue may keep in memory before the rest goes to disk.
     fn queue_memory_bytes(&self) -> usize {

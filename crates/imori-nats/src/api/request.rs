@@ -6,7 +6,7 @@ use imori_core::message::TOPIC_EXCHANGE;
 use imori_core::name::Name;
 use imori_core::queue::Queue;
 use imori_core::route::Target;
-use imori_core::world::{StreamRequests, World};
+use imori_core::world::{StreamRequests, StreamServices as _, World};
 use imori_streams::error::ApiError;
 use imori_streams::settings::config_of;
 use imori_streams::stream_config::StreamConfig;
@@ -83,7 +83,7 @@ pub(crate) fn perform<W: World>(
         Err(error) => Err(error.into()),
     };
     if !is_for_messages && !matches!(performed, Err(Failure::Refused)) {
-        world.count_stream_request(client.vhost, performed.is_err());
+        world.streams().count_request(client.vhost, performed.is_err());
     }
     match performed {
         Ok(()) => Ok(true),
@@ -219,7 +219,7 @@ impl<W: World> Call<'_, W> {
                 tier.consumers += queue.stream().map_or(0, |stream| stream.consumers().count() as u64);
             });
         }
-        let StreamRequests { total, errors } = self.world.stream_requests(self.client.vhost);
+        let StreamRequests { total, errors } = self.world.streams().requests(self.client.vhost);
         let api = ApiStats { total, errors, ..ApiStats::default() };
         self.answer(&encode(self.kind, &AccountInfo { tier, api, ..AccountInfo::default() }));
     }

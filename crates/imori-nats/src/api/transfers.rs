@@ -3,7 +3,7 @@
 use imori_core::authorize::{Action, Object};
 use imori_core::error::BrokerError;
 use imori_core::name::Name;
-use imori_core::world::{StreamTransfer, TransferDirection, World};
+use imori_core::world::{StreamServices as _, StreamTransfer, TransferDirection, World};
 use imori_streams::declared::{in_context, supported};
 use imori_streams::error::ApiError;
 use imori_streams::json::to_json;
@@ -92,7 +92,7 @@ fn authorize<W: World>(call: &Call<'_, W>, action: Action, name: &str) -> Result
 }
 
 fn transfer<W: World>(call: &Call<'_, W>, name: &str, answer: &[u8], direction: TransferDirection) -> bool {
-    call.world.transfer_stream(StreamTransfer {
+    call.world.streams().transfer(StreamTransfer {
         vhost: call.client.vhost,
         identity: call.client.identity.clone(),
         stream: Name::from(name),

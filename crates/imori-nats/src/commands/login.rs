@@ -4,7 +4,7 @@ use base64::Engine as _;
 use base64::prelude::{BASE64_STANDARD, BASE64_URL_SAFE_NO_PAD};
 use imori_core::authorize::{Action, Actor, Object, authorize};
 use imori_core::login::{Credentials, Verdict};
-use imori_core::world::World;
+use imori_core::world::{Quotas as _, World};
 
 use crate::client::Client;
 use crate::codec::connect::ConnectOptions;
@@ -45,7 +45,7 @@ pub(crate) fn log_in<W: World>(
         return Err(ProtocolError::NoRespondersNeedHeaders);
     }
     let actor = Actor { vhost, identity: &identity, ..client.actor() };
-    world.enter(&actor).map_err(|reached| ProtocolError::TooManyConnections(Box::new(reached)))?;
+    world.quotas().enter(&actor).map_err(|reached| ProtocolError::TooManyConnections(Box::new(reached)))?;
     let encoder = DeliveryEncoder::new(options.headers, &client.settings);
     world.with_outbound(client.connection, |outbound| outbound.set_encoder(Box::new(encoder)));
     client.options = options;

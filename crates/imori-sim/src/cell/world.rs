@@ -21,7 +21,7 @@ use imori_core::stream::{LateAnswer, StreamForms};
 use imori_core::time::Time;
 use imori_core::topology::Topology;
 use imori_core::world::Access;
-use imori_core::world::{Counter, World};
+use imori_core::world::{Counter, Quotas, StreamServices, World};
 use imori_server::config;
 use imori_server::login::{Authenticator, BuiltInUser};
 use imori_server::protocols::{header_reader, stream_forms};
@@ -244,8 +244,37 @@ impl Access for CellWorld<'_> {
     }
 }
 
+impl Quotas for CellWorld<'_> {}
+
+impl StreamServices for CellWorld<'_> {
+    fn await_journal(&self, id: QueueId, confirm: Confirm) {
+        let (progress, appended) = (self.progress(), self.shared.log.borrow().appended());
+        match self.shared.bug {
+            Some(Bug::LostStreamProgress) if self.shared.random.chance(1, 4) => return,
+            Some(Bug::StreamAtAppend) => {
+                stream_progressed(self, id, Progress { written: appended, synced: appended });
+            }
+            Some(Bug::StreamAtWritten) => {
+                stream_progressed(self, id, Progress { synced: progress.written, ..progress });
+            }
+            _ => {}
+        }
+        self.state().cell_scratch.note_stream(id, confirm);
+    }
+
+    fn answer_late(&self, confirm: Confirm, answer: LateAnswer) {
+        self.state().cell_scratch.note_late_answer(confirm, answer);
+    }
+
+    fn forms(&self) -> &'static dyn StreamForms {
+        stream_forms()
+    }
+}
+
 impl World for CellWorld<'_> {
     type Room = Shared;
+    type Quotas = Self;
+    type Streams = Self;
 
     fn now(&self) -> Time {
         self.now.get()
@@ -499,27 +528,12 @@ impl World for CellWorld<'_> {
         }
     }
 
-    fn await_journal(&self, id: QueueId, confirm: Confirm) {
-        let (progress, appended) = (self.progress(), self.shared.log.borrow().appended());
-        match self.shared.bug {
-            Some(Bug::LostStreamProgress) if self.shared.random.chance(1, 4) => return,
-            Some(Bug::StreamAtAppend) => {
-                stream_progressed(self, id, Progress { written: appended, synced: appended });
-            }
-            Some(Bug::StreamAtWritten) => {
-                stream_progressed(self, id, Progress { synced: progress.written, ..progress });
-            }
-            _ => {}
-        }
-        self.state().cell_scratch.note_stream(id, confirm);
+    fn quotas(&self) -> &Self {
+        self
     }
 
-    fn answer_late(&self, confirm: Confirm, answer: LateAnswer) {
-        self.state().cell_scratch.note_late_answer(confirm, answer);
-    }
-
-    fn stream_forms(&self) -> &'static dyn StreamForms {
-        stream_forms()
+    fn streams(&self) -> &Self {
+        self
     }
 
     fn header_readers(&self) -> HeaderReaders {

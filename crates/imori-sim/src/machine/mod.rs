@@ -18,6 +18,6 @@ pub(crate) use idle_task::{Served, Task, Waits};
 pub use lock::{Lock, Locks};
 pub(crate) use network::{Spoken, Write};
 pub(crate) use shared::{CHANNELS_MAX, CellState, PARKED_BYTES_MAX, PipeWire, Shared};
-pub(crate) use stream_bugs::{is_unread, written_streams};
+pub(crate) use stream_bugs::{is_unread, read_message, written_streams};
 pub(crate) use waits::{STORE_THREADS, Status, Wait};
 pub(crate) use wire_bugs::{read_instead, written_instead};

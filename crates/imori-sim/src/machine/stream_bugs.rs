@@ -1,6 +1,13 @@
 //! Bugs planted in the records of streams, as the broker writes them and as a start reads them.
 
-use imori_core::record::{NewRecord, RecordKind, StreamRecord};
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use imori_core::message::AddressView;
+use imori_core::record::{
+    InStreams, MessageRecord, NewRecord, RecordError, RecordKind, StreamRecord, encode_for_streams,
+};
+use imori_core::stream::Removals;
 
 use crate::planted::Bug;
 
@@ -13,6 +20,16 @@ pub(crate) fn written_streams(bug: Option<Bug>, records: Vec<NewRecord>) -> Vec<
 }
 
 fn written(bug: Bug, record: NewRecord) -> Option<NewRecord> {
+    if record.kind == RecordKind::Message {
+        let payload = match bug {
+            Bug::StreamDropsUnrecorded => dropping(&record.payload, |dropped| dropped.clear()),
+            Bug::StreamDropsMiscounted => {
+                dropping(&record.payload, |dropped| dropped.extend(dropped.last().map(|last| last + 1)))
+            }
+            _ => return Some(record),
+        };
+        return Some(NewRecord { payload: payload.expect("the core wrote it"), ..record });
+    }
     if record.kind != RecordKind::Stream {
         return Some(record);
     }
@@ -38,6 +55,36 @@ fn written(bug: Bug, record: NewRecord) -> Option<NewRecord> {
             Some(StreamRecord::Consumer(queue, state).record())
         }
         _ => Some(record),
+    }
+}
+
+/// The record of a message with other messages that give way to it.
+fn dropping(payload: &[u8], change: impl Fn(&mut Vec<u64>)) -> Result<Vec<u8>, RecordError> {
+    let record = MessageRecord::decode(payload)?;
+    if record.dropped.is_empty() {
+        return Ok(payload.to_vec());
+    }
+    let streams = record.dropped.iter().map(|(stream, ranges)| {
+        let mut dropped = ranges.iter().flat_map(|(first, last)| *first..=*last).collect();
+        change(&mut dropped);
+        let ended_schedule = record.ended_schedule.map(Box::from);
+        (*stream, Removals { rollup: record.rollup, ended_schedule, dropped })
+    });
+    let streams: Vec<_> = streams.collect();
+    let removals: Vec<_> = streams.iter().map(|(stream, removals)| (*stream, removals)).collect();
+    let in_streams =
+        InStreams { sequences: &record.sequences, removals: &removals, schedule: record.schedule.as_deref() };
+    let address = Arc::new(record.address.clone());
+    let (view, address) = (record.view(), AddressView::new(&address));
+    let queues = (record.queues.as_slice(), in_streams);
+    Ok(encode_for_streams(&view, &address, record.deaths.as_deref(), queues, record.time))
+}
+
+/// The record of a message, as a start under a planted bug reads it.
+pub(crate) fn read_message(bug: Option<Bug>, payload: &[u8]) -> Result<Cow<'_, [u8]>, RecordError> {
+    match bug {
+        Some(Bug::StreamDropsUnread) => dropping(payload, |dropped| dropped.clear()).map(Cow::Owned),
+        _ => Ok(Cow::Borrowed(payload)),
     }
 }
 

@@ -20,7 +20,7 @@ use imori_store::segment::PageRef;
 
 use super::pending_dead_letters::unread_rejections;
 use crate::journal::{DeviceFile, OpenedStore};
-use crate::machine::{Shared, is_unread};
+use crate::machine::{Shared, is_unread, read_message};
 use crate::planted::Bug;
 
 /// A row, which some bug may read without the settings of a stream.
@@ -125,7 +125,7 @@ pub(crate) fn restore(shared: &mut Shared, found: OpenedStore) -> Result<Vec<Awa
                 return Ok(false);
             }
             let file = file.or_else(|| shared.has(Bug::RewrittenStays).then_some(0));
-            restore.message(Lsn(record.lsn.0), record.payload, file)
+            restore.message(Lsn(record.lsn.0), &read_message(shared.bug, record.payload)?, file)
         });
         sifted.map_err(|error| match error {
             ReadError::Taker(error) => error,

@@ -7,7 +7,7 @@ use imori_core::authorize::{Action, Actor, Identity, Object, authorize};
 use imori_core::id::VhostId;
 use imori_core::login::{BUILT_IN_USER, Credentials, Verdict};
 use imori_core::name::Printable;
-use imori_core::world::World;
+use imori_core::world::{Quotas as _, World};
 
 use crate::client::{Client, SESSION};
 use crate::codec::command::Command;
@@ -47,7 +47,7 @@ pub(crate) fn log_in<W: World>(
         .map_err(|error| ProtocolError::last(PROCESSING_ERROR, error))?;
     let agreed = client.settings.heart_beat.agree(offered);
     let actor = Actor { vhost, identity: &identity, ..client.actor() };
-    world.enter(&actor).map_err(|reached| ProtocolError::last("Bad CONNECT", reached))?;
+    world.quotas().enter(&actor).map_err(|reached| ProtocolError::last("Bad CONNECT", reached))?;
 
     client.version = version;
     client.client_id = headers.value("client-id").map(|id| (*id).into());
