@@ -65,7 +65,7 @@ const EXTENSION_KNOWN: u64 = ANNOTATIONS
     | ENDED_SCHEDULE
     | DROPPED;
 
-/// What a record tells of a message that enters streams. The default is that of a message that enters none.
+/// The fields that a record has only if its message goes to streams. All are empty by default.
 #[derive(Debug, Default, Clone, Copy)]
 pub struct InStreams<'a> {
     /// The sequence number of the message in each stream.

@@ -48,7 +48,7 @@ impl GoneMessages {
         *known = below.max(*known);
     }
 
-    /// Brings the ranges into rising order, none of which meets the next, as [`GoneMessages::has`] needs them.
+    /// Sorts the ranges and merges those that overlap, for the binary search of [`GoneMessages::has`].
     fn sort(&mut self) {
         self.ranges.sort_unstable();
         self.ranges.dedup_by(|(first, last), (_, end)| {
@@ -85,7 +85,7 @@ impl Queue {
         }
         let in_pages = found.in_pages.iter().map(|fact| fact.sequence);
         let mut last = in_pages.chain(entries.iter().map(|entry| entry.envelope.sequence)).max().unwrap_or(0);
-        // The number of a message that left may lie among those of a page that never had it.
+        // Before the pages: a page's range may contain the number of a message that the page does not have.
         let (gone, entries): (Vec<Entry>, Vec<Entry>) =
             entries.into_iter().partition(|entry| found.gone.has(entry));
         gone.iter().for_each(|entry| self.release_record(entry.envelope.lsn));

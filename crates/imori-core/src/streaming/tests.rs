@@ -240,7 +240,7 @@ fn a_restart_knows_what_left_with_a_message() {
     }
 }
 
-/// The number of such a message lies between those of a page that the message has never been in.
+/// The page has the messages 1 and 3, so its range contains the number of message 2, which left.
 #[test]
 fn a_message_that_left_is_in_no_page_that_its_successors_are_in() {
     let stream = StreamSettings { per_subject_max: Some(1), ..StreamSettings::default() };
