@@ -145,7 +145,7 @@ test("the menu of a narrow window opens and leads on", async () => {
   await here.page.goto(address(""));
   await here.page.getByRole("button", { name: "Menu" }).click();
   await here.page.getByRole("link", { name: "Exchanges" }).click();
-  await here.page.getByRole("heading", { name: "Exchanges" }).waitFor();
+  await here.page.getByRole("heading", { name: "Exchanges", exact: true }).waitFor();
   assert.equal(await here.page.getByRole("link", { name: "Exchanges" }).isVisible(), false);
 });
 
@@ -180,5 +180,5 @@ test("a page whose file the broker no longer has asks to be loaded again", async
   await here.page.getByRole("button", { name: "Load again" }).waitFor();
   await here.page.unroute("**/assets/policies-*.js");
   await here.page.getByRole("button", { name: "Load again" }).click();
-  await here.page.getByRole("heading", { name: "Policies" }).waitFor();
+  await here.page.getByRole("heading", { name: "Policies", exact: true }).waitFor();
 });

@@ -71,14 +71,14 @@ test("a connection is found, shown with its consumer, and closed", async () => {
   client.subscribe("/queue/list.alpha");
   await here.page.goto(address("connections", { search: vhost }));
   await here.page.locator(".virtual-space a").first().click();
-  await here.page.getByRole("heading", { name: "Sessions" }).waitFor();
+  await here.page.getByRole("heading", { name: "Sessions", exact: true }).waitFor();
   await here.page.getByRole("link", { name: "list.alpha" }).waitFor();
   await here.page.getByRole("button", { name: "Close connection" }).click();
   const dialog = here.page.getByRole("dialog");
   await dialog.getByText("Returned to their queues").waitFor();
   await dialog.getByRole("button", { name: "Close connection" }).click();
   await client.closed;
-  await here.page.getByRole("heading", { name: "Connections" }).waitFor();
+  await here.page.getByRole("heading", { name: "Connections", exact: true }).waitFor();
 });
 
 test("an exchange says where a subject would go", async () => {

@@ -61,7 +61,7 @@ test("a deletion asks with the number of messages and leads back to the list", a
   await open("delete");
   await here.page.getByRole("button", { name: "Delete" }).click();
   await here.page.getByRole("button", { name: "Delete the queue and 1 message" }).click();
-  await here.page.getByRole("heading", { name: "Queues" }).waitFor();
+  await here.page.getByRole("heading", { name: "Queues", exact: true }).waitFor();
   await assert.rejects(readQueue("delete"), /404/);
 });
 

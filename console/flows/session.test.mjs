@@ -26,7 +26,7 @@ test("a wrong password is refused and forgotten", async () => {
 test("the right password opens the page that was asked for, and is kept nowhere", async () => {
   await here.page.goto(address("exchanges"));
   await fill(here.page, login.password);
-  await here.page.getByRole("heading", { name: "Exchanges" }).waitFor();
+  await here.page.getByRole("heading", { name: "Exchanges", exact: true }).waitFor();
   const kept = await here.page.evaluate(() => JSON.stringify({ ...localStorage, ...sessionStorage }) + document.cookie + location.href);
   assert.ok(!kept.includes(login.password));
   assert.ok(!kept.includes("imori_session"), "scripts cannot read the cookie");
@@ -45,7 +45,7 @@ test("signing out ends the session", async () => {
 test("a session that ended elsewhere shows the form and says why", async () => {
   await signIn(here.context);
   await here.page.goto(address("exchanges"));
-  await here.page.getByRole("heading", { name: "Exchanges" }).waitFor();
+  await here.page.getByRole("heading", { name: "Exchanges", exact: true }).waitFor();
   await here.context.request.delete(`${admin}/v1/session`, { headers: { "content-type": "application/json" } });
   await here.page.getByRole("button", { name: "Refresh" }).click();
   await here.page.getByText("Your session has ended").waitFor();
