@@ -120,14 +120,14 @@ impl Index {
         self.sequences.next(sequence).map(|(sequence, _)| sequence)
     }
 
-    /// All messages by rising number.
-    pub(crate) fn all(&self) -> impl Iterator<Item = u64> {
-        std::iter::successors(self.first(), |last| self.next_from(last.checked_add(1)?))
+    /// The messages from `from` on by rising number.
+    pub(crate) fn all_from(&self, from: u64) -> impl Iterator<Item = u64> {
+        std::iter::successors(self.next_from(from), |last| self.next_from(last.checked_add(1)?))
     }
 
-    /// The messages of a subject by rising number.
-    pub(crate) fn of_subject(&self, subject: &[u8]) -> impl Iterator<Item = u64> {
-        std::iter::successors(self.first_of(subject), |last| {
+    /// The messages of a subject from `from` on by rising number.
+    pub(crate) fn of_subject_from(&self, subject: &[u8], from: u64) -> impl Iterator<Item = u64> {
+        std::iter::successors(self.subjects.next(subject, from), |last| {
             self.subjects.next(subject, last.checked_add(1)?)
         })
     }

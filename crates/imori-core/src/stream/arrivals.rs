@@ -3,73 +3,19 @@
 //! What leaves is decided here, before the message is recorded: its record tells it, so that a restart finds the stream
 //! with the new message and without those that gave way, or as it was before.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::VecDeque;
 
+use super::ahead::Ahead;
+use super::removals::{Arriving, LengthLimits, Removals};
 use crate::index::Index;
-use crate::message::{Rollup, StreamPublish};
-
-/// The limits that make messages leave.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct LengthLimits {
-    pub(crate) messages: Option<u64>,
-    pub(crate) bytes: Option<u64>,
-    pub(crate) per_subject: Option<u64>,
-}
-
-impl LengthLimits {
-    fn are_some(&self) -> bool {
-        self.messages.is_some() || self.bytes.is_some() || self.per_subject.is_some()
-    }
-
-    /// Whether a stream of this length is too long.
-    fn are_exceeded(&self, len: u64, bytes: u64) -> bool {
-        self.messages.is_some_and(|max| len > max) || self.bytes.is_some_and(|max| bytes > max)
-    }
-}
-
-/// The messages that leave a stream with the arrival of another.
-#[derive(Debug, Default, Clone, PartialEq, Eq)]
-pub struct Removals {
-    /// Earlier messages that it replaces.
-    pub rollup: Option<Rollup>,
-    /// The subject of the schedule that it ends, whose earlier messages go.
-    pub ended_schedule: Option<Box<[u8]>>,
-    /// Messages that give way to it, by sequence number.
-    pub dropped: Vec<u64>,
-}
-
-impl Removals {
-    /// Whether no message leaves.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.rollup.is_none() && self.ended_schedule.is_none() && self.dropped.is_empty()
-    }
-
-    fn clear(&mut self) {
-        (self.rollup, self.ended_schedule) = (None, None);
-        self.dropped.clear();
-    }
-}
-
-/// A message that has a number and is not in the stream yet.
-#[derive(Debug, Default)]
-pub(crate) struct Arriving {
-    sequence: u64,
-    subject: Vec<u8>,
-    bytes: u32,
-    pub(crate) removals: Removals,
-}
-
-impl Arriving {
-    fn size(&self) -> (u64, u32) {
-        (self.sequence, self.bytes)
-    }
-}
+use crate::message::StreamPublish;
 
 /// Messages that are about to enter a stream, in order.
 #[derive(Debug, Default)]
 pub(crate) struct Arrivals {
     waiting: VecDeque<Arriving>,
+    /// What changes with all of them but the last.
+    ahead: Ahead,
     /// The memory of an earlier arrival, for the next one.
     spare: Arriving,
 }
@@ -96,70 +42,16 @@ impl Arrivals {
             arriving.removals.dropped.extend(asked.replaced);
         }
         let sequence = arriving.sequence;
+        if limits.are_some() {
+            self.ahead.arrive(index, &self.waiting);
+        }
         self.waiting.push_back(arriving);
         if limits.are_some() {
-            let dropped = self.oldest_beyond(index, limits);
+            self.ahead.replace(index, &self.waiting);
+            let dropped = self.ahead.give_way(index, &self.waiting, limits);
             self.waiting.back_mut().into_iter().for_each(|last| last.removals.dropped.extend(&dropped));
         }
         sequence
-    }
-
-    /// The messages that give way to the last arrival, as if all arrivals were in the stream.
-    fn oldest_beyond(&self, index: &Index, limits: LengthLimits) -> Vec<u64> {
-        let Some(last) = self.waiting.back() else { return Vec::new() };
-        let gone = self.gone(index);
-        let waiting = self.waiting.iter().filter(|one| !gone.contains(&one.sequence));
-        let lost = gone.iter().filter_map(|sequence| index.size(*sequence));
-        let mut len = index.len() - lost.clone().count() as u64 + waiting.clone().count() as u64;
-        let mut bytes = index.bytes() - lost.map(u64::from).sum::<u64>()
-            + waiting.clone().map(|one| u64::from(one.bytes)).sum::<u64>();
-        let stored = |sequence: u64| (sequence, index.size(sequence).unwrap_or(0));
-        let mut dropped = Vec::new();
-        if let Some(max) = limits.per_subject {
-            let subject = last.subject.as_slice();
-            let of_gone = gone.iter().filter(|sequence| index.subject(**sequence) == Some(subject)).count();
-            let own = waiting.clone().filter(|one| one.subject == subject);
-            let count = index.count_of(subject) - of_gone as u64 + own.clone().count() as u64;
-            let beyond = usize::try_from(count.saturating_sub(max)).unwrap_or(usize::MAX);
-            let stays = index.of_subject(subject).filter(|sequence| !gone.contains(sequence));
-            for (sequence, size) in stays.map(stored).chain(own.map(Arriving::size)).take(beyond) {
-                (len, bytes) = (len - 1, bytes - u64::from(size));
-                dropped.push(sequence);
-            }
-        }
-        if limits.are_exceeded(len, bytes) {
-            let of_subject: BTreeSet<u64> = dropped.iter().copied().collect();
-            let all = index.all().map(stored).chain(waiting.map(Arriving::size));
-            for (sequence, size) in all {
-                if gone.contains(&sequence) || of_subject.contains(&sequence) {
-                    continue;
-                }
-                (len, bytes) = (len - 1, bytes - u64::from(size));
-                dropped.push(sequence);
-                if !limits.are_exceeded(len, bytes) {
-                    break;
-                }
-            }
-        }
-        dropped
-    }
-
-    /// The messages that leave with the arrivals, as far as is decided.
-    fn gone(&self, index: &Index) -> BTreeSet<u64> {
-        let mut gone = BTreeSet::new();
-        for (at, one) in self.waiting.iter().enumerate() {
-            let Removals { rollup, ended_schedule, dropped } = &one.removals;
-            gone.extend(dropped);
-            if *rollup == Some(Rollup::All) {
-                gone.extend(index.all().chain(self.waiting.iter().take(at).map(|one| one.sequence)));
-            }
-            let own = rollup.filter(|rollup| *rollup == Rollup::Subject).map(|_| one.subject.as_slice());
-            for subject in own.into_iter().chain(ended_schedule.as_deref()) {
-                let earlier = self.waiting.iter().take(at).filter(|one| one.subject == subject);
-                gone.extend(index.of_subject(subject).chain(earlier.map(|one| one.sequence)));
-            }
-        }
-        gone
     }
 
     /// The messages that leave with the last arrival, if any do.
@@ -170,10 +62,12 @@ impl Arrivals {
     /// Gives up the arrivals, whose numbers are free again.
     pub(crate) fn give_up(&mut self) {
         self.waiting.clear();
+        self.ahead.clear();
     }
 
     /// Takes the first arrival, which enters the stream now.
     pub(crate) fn enter(&mut self) -> Arriving {
+        self.ahead.clear();
         self.waiting.pop_front().unwrap_or_default()
     }
 
@@ -185,7 +79,10 @@ impl Arrivals {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
+    use crate::message::Rollup;
 
     const NONE: LengthLimits = LengthLimits { messages: None, bytes: None, per_subject: None };
 
@@ -240,6 +137,62 @@ mod tests {
         ] {
             let of_each = dropped(&stored, limits, arrivals);
             assert_eq!(of_each, expected, "{limits:?} {arrivals:?}");
+        }
+    }
+
+    /// What leaves with each arrival, found by letting them enter one after the other.
+    fn dropped_one_by_one(
+        stored: &[&str],
+        limits: LengthLimits,
+        arrivals: &[(&str, u32, Option<Rollup>)],
+    ) -> Vec<Vec<u64>> {
+        let mut stream: Vec<(u64, &str, u32)> =
+            (1..).zip(stored).map(|(sequence, subject)| (sequence, *subject, 10)).collect();
+        let mut of_each = Vec::new();
+        for (sequence, (subject, bytes, rollup)) in (stored.len() as u64 + 1..).zip(arrivals) {
+            stream.retain(|one| match rollup {
+                Some(Rollup::All) => false,
+                Some(Rollup::Subject) => one.1 != *subject,
+                None => true,
+            });
+            stream.push((sequence, subject, *bytes));
+            let mut dropped = Vec::new();
+            let count = stream.iter().filter(|one| one.1 == *subject).count() as u64;
+            let beyond = limits.per_subject.map_or(0, |max| count.saturating_sub(max));
+            for _ in 0..beyond {
+                let at = stream.iter().position(|one| one.1 == *subject).expect("it is beyond");
+                dropped.push(stream.remove(at).0);
+            }
+            while limits.are_exceeded(stream.len() as u64, stream.iter().map(|one| u64::from(one.2)).sum()) {
+                dropped.push(stream.remove(0).0);
+            }
+            of_each.push(dropped);
+        }
+        of_each
+    }
+
+    fn rollups() -> impl Strategy<Value = Option<Rollup>> {
+        prop_oneof![8 => Just(None), 1 => Just(Some(Rollup::Subject)), 1 => Just(Some(Rollup::All))]
+    }
+
+    proptest! {
+        #[test]
+        fn what_leaves_with_many_is_what_leaves_with_one_after_the_other(
+            stored in proptest::collection::vec(prop_oneof!["a", "b", "c"], 0..12),
+            limits in (
+                proptest::option::of(1u64..8),
+                proptest::option::of(1u64..60),
+                proptest::option::of(1u64..4),
+            ),
+            arrivals in proptest::collection::vec((prop_oneof!["a", "b", "d"], 0u32..25, rollups()), 1..20),
+        ) {
+            let (messages, bytes, per_subject) = limits;
+            let limits = LengthLimits { messages, bytes, per_subject };
+            let stored: Vec<&str> = stored.iter().map(String::as_str).collect();
+            let arrivals: Vec<_> =
+                arrivals.iter().map(|(subject, bytes, rollup)| (subject.as_str(), *bytes, *rollup)).collect();
+            let expected = dropped_one_by_one(&stored, limits, &arrivals);
+            prop_assert_eq!(dropped(&stored, limits, &arrivals), expected);
         }
     }
 }

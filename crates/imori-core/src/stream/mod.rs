@@ -5,6 +5,8 @@
 
 mod stream;
 mod arrivals;
+mod ahead;
+mod removals;
 mod late_answer;
 mod batches;
 mod form;
@@ -25,8 +27,6 @@ mod roles;
 
 pub use age::parse_age;
 pub use archived::ArchivedMessage;
-pub(crate) use arrivals::LengthLimits;
-pub use arrivals::Removals;
 pub(crate) use batches::StagedMessage;
 pub(crate) use consumer::{NextMessage, Pending};
 pub use consumer::{Position, Settlement, StreamConsumer};
@@ -41,6 +41,8 @@ pub use get::{Get, GetForm, MessageQuery};
 pub use late_answer::LateAnswer;
 pub(crate) use pace::Pace;
 pub use pull::{Pin, PullEnd, PullRequest, RequestTerms};
+pub(crate) use removals::LengthLimits;
+pub use removals::Removals;
 pub(crate) use roles::Scheduled;
 pub use settings::{
     AckPolicy, ConsumerSettings, Push, RequestLimits, RequestPolicy, ResetRefusal, Retention, Start,

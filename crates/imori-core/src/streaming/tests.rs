@@ -189,10 +189,11 @@ fn decided(queue: &Queue) -> String {
     let stream = queue.stream().unwrap();
     let index = stream.index();
     let subjects = index
-        .all()
+        .all_from(0)
         .map(|sequence| (sequence, String::from_utf8_lossy(index.subject(sequence).unwrap()).into_owned()));
-    let marks =
-        index.all().map(|sequence| (stream.roles.never_expires(sequence), stream.roles.is_marker(sequence)));
+    let marks = index
+        .all_from(0)
+        .map(|sequence| (stream.roles.never_expires(sequence), stream.roles.is_marker(sequence)));
     let (subjects, marks): (Vec<_>, Vec<_>) = (subjects.collect(), marks.collect());
     format!(
         "{subjects:?} {marks:?} {:?} {:?} {} {} {}",
