@@ -154,7 +154,8 @@ impl ProtocolError {
             BrokerError::TooManySessions { .. } => ProtocolError::new(Code::NotAllowed, error),
             BrokerError::Quota(reached) => ProtocolError::of_quota(reached),
             BrokerError::NoSession(_) => ProtocolError::new(Code::ChannelError, error),
-            BrokerError::TooManyQueues | BrokerError::DiskFull(_) => {
+            // RESOURCE_ERROR would end the connection with all its channels.
+            BrokerError::TooManyQueues | BrokerError::Unavailable { .. } => {
                 ProtocolError::new(Code::PreconditionFailed, error)
             }
         }

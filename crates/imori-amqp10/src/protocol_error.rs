@@ -5,6 +5,7 @@ use std::fmt::Display;
 use imori_core::authorize::Refusal;
 use imori_core::error::BrokerError;
 use imori_core::quota::QuotaReached;
+use imori_core::room::Unavailable;
 use imori_core::route::RouteError;
 
 use crate::codec::composites::Error;
@@ -126,7 +127,10 @@ impl From<BrokerError> for ProtocolError {
             | BrokerError::HeadersTooLarge
             | BrokerError::TooManyQueues
             | BrokerError::Quota(_)
-            | BrokerError::DiskFull(_) => condition::RESOURCE_LIMIT_EXCEEDED,
+            | BrokerError::Unavailable { cause: Unavailable::DiskFull, .. } => {
+                condition::RESOURCE_LIMIT_EXCEEDED
+            }
+            BrokerError::Unavailable { .. } => condition::RESOURCE_LOCKED,
         };
         ProtocolError::new(condition, error)
     }

@@ -73,8 +73,6 @@ impl Dialogue for Amqp091 {
             ["at", "most", bytes, "bytes", "unfinished"] => {
                 settings.unfinished_bytes_max = bytes.parse().unwrap();
             }
-            ["the", "disk", "is", "late"] => talk.world.hold_disk(),
-            ["the", "disk", "has", "all"] => talk.world.sync_disk(),
             _ => return false,
         }
         true

@@ -88,8 +88,6 @@ impl Dialogue for Amqp10 {
             ["SCRAM", "is", "offered"] => settings.offers_scram = true,
             ["a", "user", "has", "no", "keys"] => talk.world.lacks_scram_keys.set(true),
             ["all", "users", "have", "keys"] => talk.world.lacks_scram_keys.set(false),
-            ["the", "disk", "is", "late"] => talk.world.hold_disk(),
-            ["the", "disk", "has", "all"] => talk.world.sync_disk(),
             _ => return false,
         }
         true

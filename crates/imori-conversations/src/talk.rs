@@ -14,6 +14,7 @@ use std::{env, fs};
 
 use imori_core::inbound::{Accept, Inbound as _};
 use imori_core::message::{HeaderReader, OriginId};
+use imori_core::room::Unavailable;
 use imori_core::turn::Next;
 use imori_core::world::World;
 use imori_testkit::{Client, TestWorld};
@@ -156,6 +157,12 @@ impl<D: Dialogue> Talk<D> {
                     client.alarm_ended(&self.world);
                 }
             }
+            ["the", "disk", "is", "late"] => self.world.hold_disk(),
+            ["the", "disk", "has", "all"] => self.world.sync_disk(),
+            ["the", "disk", "is", "full"] => self.world.refuse_records(Some(Unavailable::DiskFull)),
+            ["another", "node", "leads"] => self.world.refuse_records(Some(Unavailable::NotLeader)),
+            ["too", "few", "nodes"] => self.world.refuse_records(Some(Unavailable::NoQuorum)),
+            ["records", "are", "taken"] => self.world.refuse_records(None),
             ["wait", seconds, "s"] => self.wait(seconds.parse().unwrap()),
             ["the", "broker", "is", "going", "to", "stop"] => {
                 for client in self.clients.values_mut() {

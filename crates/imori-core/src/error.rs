@@ -7,6 +7,7 @@ use crate::authorize::Refusal;
 use crate::name::Name;
 use crate::outbound::SessionId;
 use crate::quota::QuotaReached;
+use crate::room::Unavailable;
 use crate::route::RouteError;
 
 /// The reason why a command was refused. Nothing was changed.
@@ -84,8 +85,13 @@ pub enum BrokerError {
     TooManyQueues,
     /// A limit of the user or the vhost is reached.
     Quota(QuotaReached),
-    /// The disk is too full for the declaration of this queue or exchange.
-    DiskFull(Name),
+    /// The journal takes no records of messages or definitions now.
+    Unavailable {
+        /// The queue, exchange or subject.
+        name: Name,
+        /// The reason.
+        cause: Unavailable,
+    },
 }
 
 impl fmt::Display for BrokerError {
@@ -172,10 +178,17 @@ impl fmt::Display for BrokerError {
                 f,
                 "the transaction takes `{bytes}` bytes of the journal and may take `{bytes_max}`; commit more often or raise `journal.file_bytes`"
             ),
-            BrokerError::DiskFull(name) => write!(
+            BrokerError::Unavailable { name, cause: Unavailable::DiskFull } => write!(
                 f,
-                "the disk is nearly full, so that `{name}` cannot be kept there; make space, or consume what waits, and declare it again"
+                "the disk is nearly full, so that `{name}` cannot be kept there; make space, or consume what waits, and try again"
             ),
+            BrokerError::Unavailable { name, cause: Unavailable::NotLeader } => write!(
+                f,
+                "another node leads the journal, so that `{name}` cannot be kept by this one; try again, or connect to that node"
+            ),
+            BrokerError::Unavailable { name, cause: Unavailable::NoQuorum } => {
+                write!(f, "too few nodes are there to keep `{name}`; try again once more of them are back")
+            }
             BrokerError::Quota(reached) => write!(f, "{reached}"),
             BrokerError::TooManyQueues => f.write_str(
                 "the broker has as many queues as it may have; delete some or raise `limits.queues`",

@@ -34,6 +34,29 @@ pub enum RoomState {
     Scarce,
 }
 
+/// What a verb is about to record. What leaves, settles, removals and purges, asks nobody: a full broker can always be
+/// drained.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Purpose {
+    /// Messages of a publisher that waits while room is short.
+    Publish,
+    /// Messages that waited for nothing: those of streams and archives, and those that an operator moves.
+    Store,
+    /// A definition.
+    Declare,
+}
+
+/// Why the journal takes no records of messages or definitions now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unavailable {
+    /// The disk is nearly full, or does not keep up.
+    DiskFull,
+    /// Another node leads the journal.
+    NotLeader,
+    /// Too few nodes are there to keep anything.
+    NoQuorum,
+}
+
 /// The room on the disk of a world.
 ///
 /// It is asked for and not set by the world: how much waits for the disk changes with each record that is appended or
@@ -61,6 +84,15 @@ pub trait Room {
     /// Whether more may be declared. Definitions are permanent, and even a deletion needs room
     /// first.
     fn may_declare(&self) -> bool;
+
+    /// Whether there is room for records of this purpose.
+    fn has_room_for(&self, purpose: Purpose) -> bool {
+        match purpose {
+            Purpose::Publish => true,
+            Purpose::Store => !self.is_alarmed(),
+            Purpose::Declare => self.may_declare(),
+        }
+    }
 
     /// Allows a command to write records that move or repeat something. If room is scarce, this
     /// takes the reserve, unless it is taken, and dropping the allowance returns it.

@@ -111,7 +111,7 @@ fn status_of(error: &InternalError) -> StatusCode {
         InternalError::Broker(error) => match error {
             BrokerError::Refused(_) => StatusCode::FORBIDDEN,
             BrokerError::NoQueue(_) | BrokerError::Route(_) => StatusCode::NOT_FOUND,
-            BrokerError::QueueFull(_) => StatusCode::SERVICE_UNAVAILABLE,
+            BrokerError::QueueFull(_) | BrokerError::Unavailable { .. } => StatusCode::SERVICE_UNAVAILABLE,
             BrokerError::RecordTooLarge { .. } => StatusCode::PAYLOAD_TOO_LARGE,
             BrokerError::Locked(_) | BrokerError::ConsumedExclusively(_) => StatusCode::CONFLICT,
             _ => StatusCode::BAD_REQUEST,

@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use imori_core::error::BrokerError;
 use imori_core::name::Printable;
 use imori_core::quota::QuotaReached;
+use imori_core::room::Unavailable;
 use imori_core::route::RouteError;
 
 use crate::codec::error::DecodeError;
@@ -37,6 +38,8 @@ pub(crate) enum ProtocolError {
     QueueFull(Box<[u8]>),
     /// A message to this subject was refused because its vhost has reached its limit of bytes.
     VhostFull(Box<[u8]>),
+    /// A message to this subject was refused because the journal takes none now.
+    Unavailable(Box<[u8]>, Unavailable),
 }
 
 impl ProtocolError {
@@ -78,6 +81,15 @@ impl ProtocolError {
                 let violation = Self::PublishViolation(subject.clone());
                 return format!("{}: the account is at its `max-bytes`", violation.text()).into();
             }
+            Self::Unavailable(subject, cause) => {
+                let violation = Self::PublishViolation(subject.clone());
+                let cause = match cause {
+                    Unavailable::DiskFull => "the disk is nearly full",
+                    Unavailable::NotLeader => "another node leads the journal",
+                    Unavailable::NoQuorum => "too few nodes are there to keep it",
+                };
+                return format!("{}: {cause}", violation.text()).into();
+            }
             Self::SubscribeViolation(subject, None) => {
                 return format!("Permissions Violation for Subscription to \"{}\"", Printable(subject))
                     .into();
@@ -99,7 +111,8 @@ impl ProtocolError {
             | Self::SubscribeViolation(..)
             | Self::NoQueue(_)
             | Self::QueueFull(_)
-            | Self::VhostFull(_) => "Permissions Violation",
+            | Self::VhostFull(_)
+            | Self::Unavailable(..) => "Permissions Violation",
             _ => match self.text() {
                 Cow::Borrowed(text) => text,
                 Cow::Owned(_) => "Error",
@@ -119,6 +132,7 @@ impl ProtocolError {
                 | Self::NoQueue(_)
                 | Self::QueueFull(_)
                 | Self::VhostFull(_)
+                | Self::Unavailable(..)
         )
     }
 
@@ -128,6 +142,7 @@ impl ProtocolError {
         match error {
             BrokerError::Route(RouteError::Pattern(_)) => Self::InvalidPublishSubject,
             BrokerError::Quota(_) => Self::VhostFull(subject.into()),
+            BrokerError::Unavailable { cause, .. } => Self::Unavailable(subject.into(), *cause),
             _ => Self::PublishViolation(subject.into()),
         }
     }

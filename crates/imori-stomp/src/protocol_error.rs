@@ -96,7 +96,7 @@ impl From<BrokerError> for ProtocolError {
             | BrokerError::TooManyQueues
             | BrokerError::TooManySessions { .. }
             | BrokerError::Quota(_)
-            | BrokerError::DiskFull(_)
+            | BrokerError::Unavailable { .. }
             | BrokerError::RecordTooLarge { .. }
             | BrokerError::TransactionTooLarge { .. } => RESOURCE_ERROR,
             BrokerError::Route(error) => match error {

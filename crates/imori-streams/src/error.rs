@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::fmt;
 
+use imori_core::room::Unavailable;
 use serde::{Deserialize, Serialize};
 
 use crate::json::JsonError;
@@ -23,6 +24,16 @@ impl ApiError {
     /// Returns an error of one of the numbers below with another sentence.
     pub const fn new(code: u16, err_code: u16, description: &'static str) -> Self {
         Self { code, err_code, description: Cow::Borrowed(description) }
+    }
+
+    /// The error of a journal that takes nothing now.
+    #[must_use]
+    pub fn unavailable(cause: Unavailable) -> ApiError {
+        match cause {
+            Unavailable::DiskFull => ApiError::INSUFFICIENT_RESOURCES,
+            Unavailable::NotLeader => ApiError::CLUSTER_NOT_LEADER,
+            Unavailable::NoQuorum => ApiError::CLUSTER_NOT_AVAIL,
+        }
     }
 }
 

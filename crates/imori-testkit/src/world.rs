@@ -20,6 +20,7 @@ use imori_core::outbound::{Encoder, Outbound, OutboundLimits};
 use imori_core::paging::PageWork;
 use imori_core::queue::Queue;
 use imori_core::record::{Appended, NewRecord, RecordKind};
+use imori_core::room::{Purpose, Room as _, Unavailable};
 use imori_core::route::hamt::Seed;
 use imori_core::route::{Router, Table, TableLimits};
 use imori_core::time::Time;
@@ -100,6 +101,8 @@ pub struct TestWorld {
     pub share: Cell<usize>,
     /// The disk room.
     pub room: TestRoom,
+    /// Why the journal takes no messages and definitions, if it takes none.
+    unavailable: Cell<Option<Unavailable>>,
     /// Page work requested by queues.
     pub work: RefCell<Vec<(QueueId, PageWork)>>,
 }
@@ -151,6 +154,7 @@ impl TestWorld {
             group_bytes_max: Cell::new(1 << 20),
             share: Cell::new(usize::MAX),
             room: TestRoom::default(),
+            unavailable: Cell::default(),
             work: RefCell::default(),
         }
     }
@@ -271,6 +275,11 @@ impl TestWorld {
             }
         }
         self.unthrottled.take()
+    }
+
+    /// Refuses records of messages and definitions for this reason, or takes them again.
+    pub fn refuse_records(&self, cause: Option<Unavailable>) {
+        self.unavailable.set(cause);
     }
 
     /// Keeps records from becoming durable until [`TestWorld::sync_disk`].
@@ -473,6 +482,14 @@ impl World for TestWorld {
             self.table.replace(topology.table().clone());
             result
         })
+    }
+
+    fn admits(&self, purpose: Purpose) -> Result<(), Unavailable> {
+        match self.unavailable.get() {
+            Some(cause) => Err(cause),
+            None if self.room.has_room_for(purpose) => Ok(()),
+            None => Err(Unavailable::DiskFull),
+        }
     }
 
     fn append(&self, records: Vec<NewRecord>) -> Appended {

@@ -4,6 +4,7 @@ use std::fmt;
 
 use imori_core::arguments::{ArgumentError, ExchangeError, NameError};
 use imori_core::error::BrokerError;
+use imori_core::room::Unavailable;
 use imori_core::route::RouteError;
 use imori_server::InternalError;
 use imori_server::access::AccessError;
@@ -79,7 +80,10 @@ impl From<BrokerError> for OperationError {
             | BrokerError::Quota(_)
             | BrokerError::TooManyQueues
             | BrokerError::Nowhere(_)
-            | BrokerError::DiskFull(_) => OperationError::Conflict(refusal.to_string()),
+            | BrokerError::Unavailable { cause: Unavailable::DiskFull, .. } => {
+                OperationError::Conflict(refusal.to_string())
+            }
+            BrokerError::Unavailable { .. } => OperationError::Unavailable(refusal.to_string()),
             other => OperationError::Bad(other.to_string()),
         }
     }

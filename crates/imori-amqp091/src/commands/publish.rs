@@ -62,7 +62,7 @@ pub(crate) fn publish<W: World>(
         // A delayed message is dropped if no queue can keep it.
         Err(BrokerError::NotKept(_)) => PublishReport::default(),
         // RabbitMQ, publisher confirms: a message that the broker cannot take gets basic.nack.
-        Err(BrokerError::Quota(_)) if confirm::is_on(client, channel) => {
+        Err(BrokerError::Quota(_) | BrokerError::Unavailable { .. }) if confirm::is_on(client, channel) => {
             PublishReport { refused_by: Some(Name::new(subject)), ..PublishReport::default() }
         }
         Err(error) => return Err(client.error(&error)),

@@ -11,17 +11,19 @@ use crate::delivery::{AnnotatedMessage, Outcome, QueuePosition};
 use crate::error::BrokerError;
 use crate::id::{ConnectionId, QueueId, Reader};
 use crate::message::AddressView;
+use crate::name::Name;
 use crate::outbound::{SharedHeaders, Wake};
 use crate::pipeline::{
-    Batch, LockedPlan, LockedQueues, Move, PublishReport, Reports, check_bytes, group_bytes, is_scarce,
-    live_receivers, publish_dead_letters, record_counts, record_effects, reply, send_live,
+    Batch, LockedPlan, LockedQueues, Move, Proposal, PublishReport, Recorded, Reports, check_bytes,
+    group_bytes, is_scarce, live_receivers, publish_dead_letters, record_counts, record_effects, reply,
+    send_live,
 };
 use crate::queue::{Arrival, Effects};
 use crate::record::{
     NewRecord, annotation_records, annotations_bytes_max, count_records, counts_bytes_max, settle_records,
     settles_bytes_max,
 };
-use crate::room::Room;
+use crate::room::{Purpose, Room as _};
 use crate::time::Time;
 use crate::world::{Counter, World};
 
@@ -59,11 +61,12 @@ pub fn commit<W: World>(world: &W, actor: &Actor<'_>, steps: &[Step]) -> Result<
         refuse_full(&mut queues, &publishes, &plans)?;
         let mut records = keep_all(&mut queues, &publishes, &mut plans, now);
         let moved = moves.values().filter_map(|moved| moved.record.as_ref());
-        let refused = refuse_large(world, &mut queues, records.iter().flatten().chain(moved), &settles);
-        if refused.is_err() {
+        let admitted = refuse_large(world, &mut queues, records.iter().flatten().chain(moved), &settles)
+            .and_then(|()| admit(world, &publishes, &records));
+        if admitted.is_err() {
             queues.iter_mut().for_each(|(_, queue)| queue.give_up_sequences());
         }
-        refused?;
+        admitted?;
         // Nothing can be refused from here on.
         applied.settle(world, actor, &mut queues, steps, &mut moves, now);
         let lsns = applied.record(world, &mut records, &plans);
@@ -187,6 +190,18 @@ fn refuse_large<'r, W: World>(
     if bytes > bytes_max { Err(BrokerError::TransactionTooLarge { bytes, bytes_max }) } else { Ok(()) }
 }
 
+/// Refuses a transaction if the journal takes none of its messages now.
+fn admit<W: World>(
+    world: &W,
+    publishes: &[Publish<'_>],
+    records: &[Option<NewRecord>],
+) -> Result<(), BrokerError> {
+    let kept = publishes.iter().zip(records).find(|(_, record)| record.is_some());
+    let Some((publish, _)) = kept else { return Ok(()) };
+    let unavailable = |cause| BrokerError::Unavailable { name: Name::new(publish.subject), cause };
+    world.admits(Purpose::Publish).map_err(unavailable)
+}
+
 /// Delivers a message of a transaction to its inbox or live receivers.
 fn publish_live<W: World>(world: &W, actor: &Actor<'_>, publish: &Publish<'_>, report: &mut PublishReport) {
     world.published(actor, 1, publish.publication.view().bytes());
@@ -280,25 +295,24 @@ impl Applied {
         messages: &mut [Option<NewRecord>],
         plans: &[LockedPlan],
     ) -> Vec<Lsn> {
-        let mut group = Group::default();
-        let places: Vec<_> = messages.iter_mut().map(|record| group.add(record.take())).collect();
-        let moved: Vec<_> = self.moved.iter_mut().map(|moved| group.add(moved.record.take())).collect();
+        let mut proposal = Proposal::default();
+        let places: Vec<_> = messages.iter_mut().map(|record| proposal.add(record.take())).collect();
+        let moved: Vec<_> = self.moved.iter_mut().map(|moved| proposal.add(moved.record.take())).collect();
         let mut settled = std::mem::take(&mut self.effects.settled);
         settled.extend(self.moved.iter().filter_map(Move::record_ref));
-        group.records.extend(settle_records(&settled));
+        proposal.extend(settle_records(&settled));
         if !is_scarce(world) {
-            group.records.extend(annotation_records(&self.annotated));
+            proposal.extend(annotation_records(&self.annotated));
         }
         // Settling may leave dead letters pending, which are recorded as delivery counts.
-        group.records.extend(count_records(&self.effects.take_pending_dead_letters()));
-        let (first, through) = group.append(world);
-        let lsn = |place: Option<usize>| place.map_or(Lsn::NONE, |place| first.plus(place));
-        self.lsns_of_moved = moved.into_iter().map(lsn).collect();
-        self.confirm = confirm_of_all(plans, self.settle_level, through);
+        proposal.extend(count_records(&self.effects.take_pending_dead_letters()));
+        let recorded = proposal.record_together(world);
+        self.lsns_of_moved = moved.into_iter().map(|place| recorded.at(place)).collect();
+        self.confirm = confirm_of_all(plans, self.settle_level, recorded);
         for (report, plan) in self.reports.iter_mut().zip(plans) {
-            report.confirm = plan.confirm(through);
+            report.confirm = plan.confirm(recorded.through());
         }
-        places.into_iter().map(lsn).collect()
+        places.into_iter().map(|place| recorded.at(place)).collect()
     }
 
     /// Enqueues each message in the queues that take it.
@@ -323,39 +337,15 @@ impl Applied {
     }
 }
 
-/// The records of a transaction, which survive a crash together or not at all.
-#[derive(Default)]
-struct Group {
-    records: Vec<NewRecord>,
-}
-
-impl Group {
-    /// Adds a record, if there is one; returns its index.
-    fn add(&mut self, record: Option<NewRecord>) -> Option<usize> {
-        self.records.push(record?);
-        Some(self.records.len() - 1)
-    }
-
-    /// Appends the group to the journal; returns the number of its first record and the number up
-    /// to which the journal must be durable.
-    fn append<W: World>(self, world: &W) -> (Lsn, Lsn) {
-        if self.records.is_empty() {
-            return (Lsn::NONE, Lsn::NONE);
-        }
-        let appended = world.append_group(self.records);
-        (appended.first, appended.through)
-    }
-}
-
 /// The confirm of a whole transaction. It promises the lowest level of its messages, or, if it
 /// publishes none, the level of what it settles.
-fn confirm_of_all(plans: &[LockedPlan], settle_level: Option<Level>, through: Lsn) -> Confirm {
+fn confirm_of_all(plans: &[LockedPlan], settle_level: Option<Level>, recorded: Recorded) -> Confirm {
     // For a message that every queue already had, the earlier confirm counts instead.
     let is_new = |plan: &&LockedPlan| !plan.takers.is_empty() || plan.had_by == 0;
     let new = plans.iter().filter(is_new).map(|plan| plan.durability.level).min();
     let wait = plans.iter().map(|plan| plan.durability.wait).max().max(settle_level);
     let level = new.or(settle_level).unwrap_or_default();
-    let confirm = match through {
+    let confirm = match recorded.through() {
         Lsn::NONE => Confirm::NOW,
         through => Confirm::of(wait.unwrap_or_default(), through).promising(level),
     };

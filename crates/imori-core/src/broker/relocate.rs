@@ -17,12 +17,12 @@ use crate::message::{Address, AddressView, Deaths, Message, Publication, meant_a
 use crate::name::Name;
 use crate::outbound::SharedHeaders;
 use crate::pipeline::{
-    Batch, LockedQueues, PublishReport, Reports, authorize_publish, group_bytes, is_inbox, live_receivers,
+    Batch, LockedQueues, Proposal, PublishReport, Reports, authorize_publish, is_inbox, live_receivers,
     message_record, record_counts, record_effects, resolve_own, send_live,
 };
 use crate::queue::{Arrival, Effects};
 use crate::record::{settle_records, settles_bytes_max};
-use crate::room::Room;
+use crate::room::Purpose;
 use crate::route::{DurabilityPlan, Route};
 use crate::world::World;
 
@@ -43,7 +43,7 @@ pub struct Waiting {
 /// For the queue, the errors of a consumer: [`BrokerError::Refused`], [`BrokerError::Locked`] or
 /// [`BrokerError::NoQueue`]. For the address, those of a publisher: [`BrokerError::Refused`] or
 /// [`BrokerError::Route`]. [`BrokerError::Nowhere`], [`BrokerError::ToItself`],
-/// [`BrokerError::QueueFull`], [`BrokerError::DiskFull`] or [`BrokerError::RecordTooLarge`] if the
+/// [`BrokerError::QueueFull`], [`BrokerError::Unavailable`] or [`BrokerError::RecordTooLarge`] if the
 /// message would be lost. It then stays where it is.
 pub fn relocate<W: World>(
     world: &W,
@@ -100,8 +100,9 @@ impl Relocation<'_> {
         let address = AddressView::new(&self.route.address);
         let bytes = publication.view().body.len() as u64;
         let is_persistent = publication.view().properties.is_persistent;
-        if is_persistent && world.room().is_alarmed() {
-            return Err(BrokerError::DiskFull(self.route.address.subject.clone()));
+        if is_persistent {
+            let name = || self.route.address.subject.clone();
+            world.admits(Purpose::Store).map_err(|cause| BrokerError::Unavailable { name: name(), cause })?;
         }
         let mut effects = Effects::default();
         world
@@ -128,29 +129,25 @@ impl Relocation<'_> {
                 }
                 let plan = DurabilityPlan::among(kept.into_iter().filter(|_| is_persistent));
                 let deaths = self.deaths.map(|deaths| &**deaths);
-                let mut records = Vec::new();
-                if !plan.queues.is_empty() {
-                    records.push(message_record(&publication, &address, deaths, &plan.queues, now));
-                }
-                let has_record = !records.is_empty();
-                let (bytes, bytes_max) =
-                    (group_bytes(&records) + settles_bytes_max(1), world.group_bytes_max());
+                let is_kept = !plan.queues.is_empty();
+                let record =
+                    is_kept.then(|| message_record(&publication, &address, deaths, &plan.queues, now));
+                let mut proposal = Proposal::default();
+                let place = proposal.add(record);
+                let (bytes, bytes_max) = (proposal.bytes() + settles_bytes_max(1), world.group_bytes_max());
                 if bytes > bytes_max {
                     let queues = plan.queues.len();
                     return Err(BrokerError::RecordTooLarge { bytes, bytes_max, queues });
                 }
                 let Some(source) = queues.find(self.source) else { return Ok(None) };
                 let Some(record_ref) = source.take_waiting(priority, sequence) else { return Ok(None) };
-                records.extend(settle_records(record_ref.as_slice()));
-                let lsn = match records.is_empty() {
-                    true => Lsn::NONE,
-                    false => world.append_group(records).first,
-                };
+                proposal.extend(settle_records(record_ref.as_slice()));
+                let lsn = proposal.record_together(world).at(place);
                 for id in &self.route.queues {
                     let Some(queue) = queues.find(*id) else { continue };
                     let is_kept =
                         queue.durability().is_some_and(|durability| plan.queues.contains(&durability.id));
-                    let lsn = if has_record && is_kept { lsn } else { Lsn::NONE };
+                    let lsn = if is_kept { lsn } else { Lsn::NONE };
                     let arrival = Arrival { address: &address, deaths: self.deaths, lsn, now };
                     queue.enqueue(&publication, &arrival, &mut effects);
                 }

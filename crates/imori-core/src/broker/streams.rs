@@ -10,10 +10,10 @@ use crate::index::{Filter, StreamPurge};
 use crate::limits::RECORD_SLACK_BYTES;
 use crate::message::TOPIC_EXCHANGE;
 use crate::name::Name;
-use crate::pipeline::{Readers, append_archived};
+use crate::pipeline::{Readers, append_archived, record_one};
 use crate::queue::{Effects, Peek, Queue, QueueSettings};
 use crate::record::ConsumerState;
-use crate::room::Room as _;
+use crate::room::Purpose;
 use crate::route::{Arguments, BindingKey, Syntax};
 use crate::stream::{
     Advisory, AdvisoryKind, ArchivedMessage, ConsumerSettings, LateAnswer, PullEnd, PullRequest,
@@ -91,7 +91,7 @@ pub fn begin_restore<W: World>(
 /// those before the first whose sequence number does not rise; and the confirm after which they survive a crash.
 ///
 /// # Errors
-/// As [`with_stream`]; [`BrokerError::DiskFull`] and [`BrokerError::RecordTooLarge`].
+/// As [`with_stream`]; [`BrokerError::Unavailable`] and [`BrokerError::RecordTooLarge`].
 pub fn restore_messages<W: World>(
     world: &W,
     actor: &Actor<'_>,
@@ -103,8 +103,9 @@ pub fn restore_messages<W: World>(
         if !queue.is_restoring() {
             return Err(BrokerError::NoQueue(Name::new(name)));
         }
-        if queue.level() > Level::Memory && world.room().is_alarmed() {
-            return Err(BrokerError::DiskFull(Name::new(name)));
+        if queue.level() > Level::Memory {
+            let unavailable = |cause| BrokerError::Unavailable { name: Name::new(name), cause };
+            world.admits(Purpose::Store).map_err(unavailable)?;
         }
         let mut taken = 0;
         for message in messages {
@@ -137,7 +138,7 @@ pub fn end_restore<W: World>(
         if !queue.is_restoring() {
             return Err(BrokerError::NoQueue(Name::new(name)));
         }
-        let append = |record| world.append(vec![record]).first;
+        let append = |record| record_one(world, record);
         queue.end_restore(next, consumers.to_vec(), now, append, effects);
         Ok(confirm_stream(world, queue))
     })??;
@@ -261,7 +262,7 @@ pub fn put_stream_consumer<W: World>(
                 advise(world, queue, name, AdvisoryKind::Created);
             }
         }
-        queue.record_consumer(name.as_bytes(), |record| world.append(vec![record]).first);
+        queue.record_consumer(name.as_bytes(), |record| record_one(world, record));
         Ok(confirm_stream(world, queue))
     })?;
     put.map_err(|refusal| {
@@ -301,7 +302,7 @@ fn remove_consumer<W: World>(world: &W, queue: &mut Queue, name: &[u8], effects:
     let mut readers = Readers::of(world, queue.vhost());
     let Some(consumer) = queue.remove_stream_consumer(name, &mut readers, effects) else { return false };
     if let Some(record) = queue.consumer_gone_record(&consumer) {
-        world.append(vec![record]);
+        record_one(world, record);
     }
     advise(world, queue, consumer.name(), AdvisoryKind::Deleted);
     true
@@ -451,7 +452,7 @@ pub fn reset_stream_consumer<W: World>(
 ) -> Result<Option<Result<u64, ResetRefusal>>, BrokerError> {
     with_stream(world, actor, Action::Consume, stream, |queue, effects| {
         let moved = queue.reset_stream_consumer(consumer, to, effects);
-        queue.record_consumer(consumer, |record| world.append(vec![record]).first);
+        queue.record_consumer(consumer, |record| record_one(world, record));
         moved
     })
 }

@@ -1,6 +1,6 @@
 //! Binds queues and exchanges to exchanges, and removes their bindings.
 
-use super::declare::{check_room, define};
+use super::declare::{admit, define};
 use super::delete_exchange::record_auto_deleted;
 use crate::authorize::{Action, Actor, Object};
 use crate::confirm::{Confirm, Level};
@@ -20,7 +20,7 @@ use crate::world::{Change, World};
 /// the confirm is reached, the binding of a durable queue to a durable exchange survives a crash.
 ///
 /// # Errors
-/// [`BrokerError::Refused`], [`BrokerError::DiskFull`] or [`BrokerError::Route`].
+/// [`BrokerError::Refused`], [`BrokerError::Unavailable`] or [`BrokerError::Route`].
 pub fn bind_queue<W: World>(
     world: &W,
     actor: &Actor<'_>,
@@ -37,7 +37,7 @@ pub fn bind_queue<W: World>(
 /// durable exchanges survives a crash.
 ///
 /// # Errors
-/// [`BrokerError::Refused`], [`BrokerError::DiskFull`] or [`BrokerError::Route`].
+/// [`BrokerError::Refused`], [`BrokerError::Unavailable`] or [`BrokerError::Route`].
 pub fn bind_exchange<W: World>(
     world: &W,
     actor: &Actor<'_>,
@@ -94,7 +94,7 @@ fn bind<W: World>(
         check_private(world, topology, actor, exchange, key)?;
         let definition = definition(world, topology, actor, exchange, key, arguments, target);
         if definition.is_some()
-            && let Err(full) = check_room(world, &Name::new(exchange))
+            && let Err(full) = admit(world, &Name::new(exchange))
             && !topology.table().has_binding(actor.vhost, exchange, key, arguments, target)
         {
             return Err(full);

@@ -1,6 +1,6 @@
 //! Changes the settings of a stream, which keeps its messages.
 
-use super::declare::{check_room, define};
+use super::declare::{admit, define};
 use super::look_up::find_queue;
 use super::republish;
 use crate::authorize::{Action, Actor, Object};
@@ -16,7 +16,7 @@ use crate::world::{Change, World};
 /// confirm after which it has the settings after a crash too.
 ///
 /// # Errors
-/// [`BrokerError::Refused`], [`BrokerError::Locked`], [`BrokerError::DiskFull`], or [`BrokerError::NoQueue`] if there is
+/// [`BrokerError::Refused`], [`BrokerError::Locked`], [`BrokerError::Unavailable`], or [`BrokerError::NoQueue`] if there is
 /// no such stream.
 pub fn change_stream<W: World>(
     world: &W,
@@ -30,7 +30,7 @@ pub fn change_stream<W: World>(
     let now = world.now();
     world.with_topology(|topology| {
         let id = find_queue(world, actor, name)?;
-        check_room(world, &Name::new(name))?;
+        admit(world, &Name::new(name))?;
         let before = world.with_queue(id, |queue| queue.declared().clone());
         let before = before.ok_or_else(|| BrokerError::NoQueue(Name::new(name)))?;
         let settings = &republish::of_changed(world, actor, name, (&before, settings))?;

@@ -7,10 +7,11 @@ use crate::confirm::{Confirm, Level, Lsn};
 use crate::error::BrokerError;
 use crate::id::{DurableQueueId, QueueId, VhostId};
 use crate::name::Name;
+use crate::pipeline::record_one;
 use crate::queue::{Durability, Queue, QueueSettings};
 use crate::quota::QuotaReached;
 use crate::record::{Definition, NewRecord, RecordKind};
-use crate::room::Room;
+use crate::room::Purpose;
 use crate::route::{ExchangeKind, Settings};
 use crate::topology::Topology;
 use crate::world::{Change, Counter, Quotas as _, World};
@@ -31,7 +32,7 @@ pub struct Declared {
 ///
 /// # Errors
 /// [`BrokerError::Refused`], [`BrokerError::Locked`], [`BrokerError::Inequivalent`],
-/// [`BrokerError::TooManyQueues`], [`BrokerError::DiskFull`] or [`BrokerError::Route`].
+/// [`BrokerError::TooManyQueues`], [`BrokerError::Unavailable`] or [`BrokerError::Route`].
 pub fn declare_queue<W: World>(
     world: &W,
     actor: &Actor<'_>,
@@ -87,7 +88,7 @@ fn declare_by<W: World>(
         let (name, shown) = (Name::new(name), name);
         check_quota(world, topology, actor.vhost, &name)?;
         if settings.survives() {
-            check_room(world, &name)?;
+            admit(world, &name)?;
         }
         let gauge = world.gauge().clone();
         let mut queue = Queue::new(actor.vhost, name.clone(), settings.clone(), gauge, now);
@@ -97,7 +98,7 @@ fn declare_by<W: World>(
             let (vhost, settings) = (actor.vhost, settings.clone());
             let definition = Definition::Queue { vhost, name, settings };
             queue.make_durable(DurableQueueId(define(world, &definition).0));
-            queue.record_stream(|record| world.append(vec![record]).first);
+            queue.record_stream(|record| record_one(world, record));
         }
         let durability = queue.durability();
         let added = add_queue(world, topology, queue);
@@ -178,7 +179,7 @@ fn add_queue<W: World>(world: &W, topology: &mut Topology, queue: Queue) -> Resu
 /// declaration survives a crash.
 ///
 /// # Errors
-/// [`BrokerError::Refused`], [`BrokerError::DiskFull`] or [`BrokerError::Route`].
+/// [`BrokerError::Refused`], [`BrokerError::Unavailable`] or [`BrokerError::Route`].
 pub fn declare_exchange<W: World>(
     world: &W,
     actor: &Actor<'_>,
@@ -201,7 +202,7 @@ pub fn declare_exchange<W: World>(
                 world.authorize(actor, Action::Forward, to)?;
             }
             if definition.is_some() {
-                check_room(world, &Name::new(name))?;
+                admit(world, &Name::new(name))?;
             }
         }
         let is_new = topology.declare_exchange(actor.vhost, name, kind, settings)?;
@@ -216,15 +217,16 @@ pub fn declare_exchange<W: World>(
     })
 }
 
-/// Checks that the disk has room for a declaration. Deletions are exempt, because they free space.
+/// Checks that the journal takes a declaration. Deletions are exempt, because they free space.
 ///
 /// # Errors
-/// [`BrokerError::DiskFull`].
-pub(super) fn check_room<W: World>(world: &W, name: &Name) -> Result<(), BrokerError> {
-    if world.room().may_declare() { Ok(()) } else { Err(BrokerError::DiskFull(name.clone())) }
+/// [`BrokerError::Unavailable`].
+pub(super) fn admit<W: World>(world: &W, name: &Name) -> Result<(), BrokerError> {
+    let unavailable = |cause| BrokerError::Unavailable { name: name.clone(), cause };
+    world.admits(Purpose::Declare).map_err(unavailable)
 }
 
 /// Appends a definition to the journal; returns its log sequence number.
 pub(super) fn define<W: World>(world: &W, definition: &Definition) -> Lsn {
-    world.append(vec![NewRecord::new(RecordKind::Definition, definition.encode())]).first
+    record_one(world, NewRecord::new(RecordKind::Definition, definition.encode()))
 }

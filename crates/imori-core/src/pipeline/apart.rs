@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::own::{append_alone, append_recorded, record_of};
-use super::record::group_bytes;
+use super::proposal::Proposal;
 use crate::confirm::{Confirm, Level, Lsn};
 use crate::message::{
     Address, AddressView, BatchPublish, Properties, Property, Publication, Receipt, Rollup, StreamAsks,
@@ -138,23 +138,23 @@ fn commit<W: World>(
         };
         publications.push(publication.asking(asks));
     }
-    let mut records = Vec::with_capacity(messages.len());
+    let mut proposal = Proposal::default();
+    let mut places = Vec::with_capacity(messages.len());
     for (publication, staged) in publications.iter().zip(messages) {
         let address = AddressView::passing(&own.exchange, staged.subject.as_bytes());
-        records.extend(record_of(queue, publication, (&address, None), now));
+        places.push(proposal.add(record_of(queue, publication, (&address, None), now)));
     }
-    if group_bytes(&records) > world.group_bytes_max() {
+    if proposal.bytes() > world.group_bytes_max() {
         queue.give_up_sequences();
         return Err(StreamRefusal::BatchTooLarge(messages.len() as u64));
     }
-    let is_recorded = !records.is_empty();
-    let appended = is_recorded.then(|| world.append_group(records));
-    let through = appended.map_or(Lsn::NONE, |appended| appended.through);
+    let recorded = proposal.record_together(world);
+    let through = recorded.through();
     let last = messages.len().saturating_sub(1);
-    for (at, (publication, staged)) in publications.into_iter().zip(messages).enumerate() {
+    let of_each = publications.into_iter().zip(messages).zip(places);
+    for (at, ((publication, staged), place)) in of_each.enumerate() {
         let address = AddressView::passing(&own.exchange, staged.subject.as_bytes());
-        let lsn = appended.map_or(Lsn::NONE, |appended| appended.first.plus(at));
-        let arrival = Arrival { address: &address, deaths: None, lsn, now };
+        let arrival = Arrival { address: &address, deaths: None, lsn: recorded.at(place), now };
         let asks = StreamAsks {
             answer_to: answer_to.filter(|_| at == last),
             headers: Some(&staged.asked),

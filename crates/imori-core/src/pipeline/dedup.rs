@@ -6,6 +6,7 @@ use super::batch::Batch;
 use super::follow_ups::FollowUps;
 use super::locked::{LockedPlan, LockedQueues};
 use super::offer::offer;
+use super::proposal::{Proposal, record_one};
 use super::record::record_effects;
 use super::report::{PublishReport, Reports};
 use crate::confirm::{Confirm, Level, Lsn};
@@ -16,7 +17,7 @@ use crate::message::{Property, Publication};
 use crate::outbound::SharedHeaders;
 use crate::queue::{Arrival, DeadLetter, Effects, Queue};
 use crate::record::{NewRecord, RecordKind, encode_dedup_entries};
-use crate::room::Room;
+use crate::room::{Purpose, Room as _};
 use crate::route::Route;
 use crate::stream::StreamRefusal;
 use crate::time::Time;
@@ -77,13 +78,18 @@ fn enqueue_one<W: World>(
     let message_id = publication.view().property(Property::MessageId).filter(|_| !is_in_batch);
     let mut plan = LockedPlan::of(queues, route, message_id, arrival.now);
     answer_duplicates(queues, route, &plan, publication);
+    let is_persistent = publication.view().properties.is_persistent;
     let mut apart = None;
     plan.takers.retain(|id| {
         let Some(queue) = queues.find(*id) else { return false };
         let is_on_disk = queue.durability().is_some_and(|durability| durability.level > Level::Memory);
-        let admits = match queue.is_stream() && is_on_disk && world.room().is_alarmed() {
-            true => Err(StreamRefusal::DiskFull),
-            false if queue.appends_apart(publication) => {
+        let purpose = if queue.is_stream() { Purpose::Store } else { Purpose::Publish };
+        let has_room = match is_on_disk && (queue.is_stream() || is_persistent) {
+            true => world.admits(purpose).map_err(StreamRefusal::Unavailable),
+            false => Ok(()),
+        };
+        let admits = match has_room {
+            Ok(()) if queue.appends_apart(publication) => {
                 match append_apart(world, queue, publication, &arrival, effects) {
                     Ok(confirm) => {
                         report.receivers += 1;
@@ -93,7 +99,8 @@ fn enqueue_one<W: World>(
                     Err(refusal) => Err(refusal),
                 }
             }
-            false => queue.stream_admits(publication, arrival.address.subject()),
+            Ok(()) => queue.stream_admits(publication, arrival.address.subject()),
+            Err(refusal) => Err(refusal),
         };
         if let Err(refusal) = admits {
             queue.refuse_in_stream(publication, refusal);
@@ -110,9 +117,10 @@ fn enqueue_one<W: World>(
         }
         !is_refused
     });
-    let record = plan.keep(queues, publication, arrival.address, arrival.now);
-    let appended = record.map(|record| world.append(vec![record]));
-    arrival.lsn = appended.map_or(Lsn::NONE, |appended| appended.first);
+    let mut proposal = Proposal::default();
+    proposal.add(plan.keep(queues, publication, arrival.address, arrival.now));
+    let recorded = proposal.record(world);
+    arrival.lsn = recorded.first();
     plan.enqueue(queues, message_id, &arrival, report, |id, queue| {
         if let Some(observer) = world.observer() {
             observer.enqueuing(QueuePosition { queue: id, sequence: queue.next_sequence }, queue);
@@ -125,7 +133,7 @@ fn enqueue_one<W: World>(
         );
         taken.map(drop)
     });
-    let confirm = plan.confirm(appended.map_or(Lsn::NONE, |appended| appended.through));
+    let confirm = plan.confirm(recorded.through());
     match apart {
         Some(apart) if plan.takers.is_empty() && plan.earlier.is_none() => apart,
         Some(apart) => confirm.and(apart),
@@ -155,7 +163,7 @@ fn answer_duplicates(
 /// durable, the ids need no journal record below it. The queue's messages are not affected.
 pub fn renew_seen<W: World>(world: &W, queue: QueueId, floor: Lsn) {
     let now = world.now();
-    let append = |record| world.append(vec![record]).first;
+    let append = |record| record_one(world, record);
     // Releases the queue's lock between two records.
     while world.with_queue(queue, |queue| renew_some_seen(queue, floor, now, append)) == Some(true) {}
 }

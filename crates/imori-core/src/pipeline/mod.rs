@@ -21,6 +21,7 @@ mod own;
 mod offer;
 mod live;
 mod record;
+mod proposal;
 mod plan;
 mod resolve;
 mod batch;
@@ -38,9 +39,8 @@ pub(crate) use outgoing::publish_outgoing;
 pub(crate) use own::append_archived;
 #[cfg(test)]
 pub(crate) use own::record_of;
-pub(crate) use record::{
-    group_bytes, is_scarce, message_record, record_annotations, record_counts, record_effects,
-};
+pub(crate) use proposal::{Proposal, Recorded, group_bytes, record_one};
+pub(crate) use record::{is_scarce, message_record, record_annotations, record_counts, record_effects};
 pub use report::PublishReport;
 pub(crate) use report::Reports;
 pub use resolve::may_publish;

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::proposal::record_one;
 use crate::confirm::{Level, Lsn};
 use crate::message::{
     Address, AddressView, Deaths, Property, Publication, Rollup, ScheduleTtl, StreamAsks, StreamPublish,
@@ -171,7 +172,7 @@ pub(crate) fn record_in_stream<W: World>(
     now: Time,
 ) -> Lsn {
     let record = record_of(queue, publication, (address, deaths.map(|deaths| &**deaths)), now);
-    record.map_or(Lsn::NONE, |record| world.append(vec![record]).first)
+    record.map_or(Lsn::NONE, |record| record_one(world, record))
 }
 
 /// Gives a message its number in a locked stream. Returns its record, if the stream is stored on disk.

@@ -10,8 +10,10 @@ use crate::error::BrokerError;
 use crate::id::DurableQueueId;
 use crate::limits::{RECORD_SLACK_BYTES, SUBJECT_BYTES_MAX};
 use crate::message::{Deaths, Property};
+use crate::name::Name;
 use crate::queue::{Durability, Queue};
 use crate::record::message_bytes_max;
+use crate::room::Purpose;
 use crate::route::{DurabilityPlan, Route};
 use crate::world::World;
 
@@ -51,11 +53,11 @@ impl<'r> Plan<'r> {
         Plan { durability: is_kept.then_some(durability), is_locked }
     }
 
-    /// Checks that each message fits into a journal record. The size is an upper bound: the record
-    /// is shorter if some queues do not take the message.
+    /// Checks that the journal takes the messages, and that each fits into a record. The size is an upper bound: the
+    /// record is shorter if some queues do not take the message.
     ///
     /// # Errors
-    /// [`BrokerError::RecordTooLarge`].
+    /// [`BrokerError::RecordTooLarge`] or [`BrokerError::Unavailable`].
     #[inline]
     pub(crate) fn check<W: World>(&self, world: &W, batch: &Batch<'_>) -> Result<(), BrokerError> {
         let Some((durability, first)) = self.durability.as_ref().zip(batch.messages.first()) else {
@@ -69,7 +71,13 @@ impl<'r> Plan<'r> {
         if bytes > bytes_max {
             return Err(BrokerError::RecordTooLarge { bytes, bytes_max, queues });
         }
-        Ok(())
+        // A stream answers its publisher itself.
+        if durability.has_streams {
+            return Ok(());
+        }
+        let unavailable =
+            |cause| BrokerError::Unavailable { name: Name::new(batch.address.subject()), cause };
+        world.admits(Purpose::Publish).map_err(unavailable)
     }
 }
 

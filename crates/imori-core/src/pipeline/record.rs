@@ -3,16 +3,16 @@
 
 use super::batch::Batch;
 use super::plan::{Plan, plan_dead_letter};
+use super::proposal::Proposal;
 use super::report::Reports;
 use crate::confirm::{Confirm, Lsn};
 use crate::delivery::{AnnotatedMessage, RecordRef};
 use crate::id::DurableQueueId;
-use crate::limits::RECORD_SLACK_BYTES;
 use crate::message::{AddressView, DeathReason, Deaths, Publication};
 use crate::queue::{DeadLetter, Effects, RareEffects};
 use crate::record::{
-    NewRecord, RecordKind, StreamRecord, annotation_records, count_records, encode_message, encode_settle,
-    purge_records, ranges_of, removed_records, settle_records,
+    NewRecord, RecordKind, StreamRecord, annotation_records, count_records, encode_message, purge_records,
+    ranges_of, removed_records, settle_records,
 };
 use crate::room::{Room as _, RoomState};
 use crate::route::Route;
@@ -30,14 +30,14 @@ pub(crate) fn record<W: World>(
     let Some(durability) = &plan.durability else { return Lsn::NONE };
     let now = world.now();
     let encode = |message| message_record(message, batch.address, None, &durability.queues, now);
-    let appended = world.append(batch.messages.iter().map(encode).collect());
+    let recorded = Proposal::of(batch.messages.iter().map(encode).collect()).record(world);
     for index in 0..batch.messages.len() {
         let is_last = index + 1 == batch.messages.len();
-        let lsn = if is_last { appended.through } else { appended.first.plus(index) };
+        let lsn = if is_last { recorded.through() } else { recorded.first().plus(index) };
         let confirm = Confirm::of(durability.wait, lsn).promising(durability.level);
         reports.confirm(index, confirm);
     }
-    appended.first
+    recorded.first()
 }
 
 /// Records in one group that a dead letter leaves its queue and enters those of its route; returns
@@ -53,13 +53,9 @@ pub(crate) fn record_move<W: World>(
         record_settled(world, from.as_slice());
         return Some(Lsn::NONE);
     };
-    let mut records = vec![message];
-    records.extend(from.map(|from| NewRecord::new(RecordKind::Settle, encode_settle(&[from]))));
-    if group_bytes(&records) > world.group_bytes_max() {
-        return None;
-    }
-    let appended = if records.len() > 1 { world.append_group(records) } else { world.append(records) };
-    Some(appended.first)
+    let mut proposal = Proposal::of(vec![message]);
+    proposal.extend(settle_records(from.as_slice()));
+    (proposal.bytes() <= world.group_bytes_max()).then(|| proposal.record_together(world).first())
 }
 
 /// The record of a dead letter for the durable queues of its route, if there are any.
@@ -71,11 +67,6 @@ pub(crate) fn moved_record<W: World>(world: &W, route: &Route, batch: &Batch<'_>
     let queues = plan_dead_letter(world, route, deaths).queues;
     let encode = || message_record(message, batch.address, Some(deaths), &queues, world.now());
     (!queues.is_empty()).then(encode)
-}
-
-/// The size of records that [`World::group_bytes_max`] limits.
-pub(crate) fn group_bytes<'a>(records: impl IntoIterator<Item = &'a NewRecord>) -> usize {
-    records.into_iter().map(|record| record.payload.len() + RECORD_SLACK_BYTES).sum()
 }
 
 /// Records the effects of a queue change, except those of [`record_counts`], and adds its dead
@@ -99,15 +90,11 @@ fn record_some_effects<W: World>(world: &W, effects: &mut Effects, dead_letters:
     }
     let Some(rare) = effects.take_rare() else { return };
     let RareEffects { dead, purged, removed, acked, died, .. } = *rare;
-    if !purged.is_empty() {
-        world.append(purge_records(&purged));
-    }
-    if !removed.is_empty() {
-        world.append(removed_records(&removed));
-    }
-    for (queue, consumer, sequences) in acked {
-        world.append(vec![StreamRecord::Acked(queue, consumer, ranges_of(sequences)).record()]);
-    }
+    let acked = acked.into_iter().map(|(queue, consumer, sequences)| {
+        StreamRecord::Acked(queue, consumer, ranges_of(sequences)).record()
+    });
+    let records = purge_records(&purged).into_iter().chain(removed_records(&removed)).chain(acked);
+    Proposal::of(records.collect()).record(world);
     dead_letters.extend(dead);
     for (reason, times) in DeathReason::ALL.into_iter().zip(died) {
         if times > 0 {
@@ -130,9 +117,7 @@ fn record_some_counts<W: World>(world: &W, effects: &mut Effects) {
     let mut counted = std::mem::take(&mut effects.counted);
     // A pending dead letter stays in the queue; its record is a delivery count too.
     counted.append(&mut effects.take_pending_dead_letters());
-    if !counted.is_empty() {
-        world.append(count_records(&counted));
-    }
+    Proposal::of(count_records(&counted)).record(world);
 }
 
 /// Records annotations of messages. Their queues must be locked, for the same reason as in
@@ -140,7 +125,7 @@ fn record_some_counts<W: World>(world: &W, effects: &mut Effects) {
 /// which frees space.
 pub(crate) fn record_annotations<W: World>(world: &W, messages: &[AnnotatedMessage]) {
     if !messages.is_empty() && !is_scarce(world) {
-        world.append(annotation_records(messages));
+        Proposal::of(annotation_records(messages)).record(world);
     }
 }
 
@@ -151,10 +136,7 @@ pub(crate) fn is_scarce<W: World>(world: &W) -> bool {
 
 /// Records that queues no longer hold these messages; returns the number of the last record.
 pub(crate) fn record_settled<W: World>(world: &W, settled: &[RecordRef]) -> Lsn {
-    if settled.is_empty() {
-        return Lsn::NONE;
-    }
-    world.append(settle_records(settled)).through
+    Proposal::of(settle_records(settled)).record(world).through()
 }
 
 /// The record of a message for these queues.

@@ -20,7 +20,8 @@ use crate::world::{Counter, Observer, Quotas as _, Sent, World};
 /// registers on the usual way of a message.
 ///
 /// # Errors
-/// [`BrokerError::RecordTooLarge`] or [`BrokerError::Quota`]; then no receiver has any of it.
+/// [`BrokerError::RecordTooLarge`], [`BrokerError::Unavailable`] or [`BrokerError::Quota`]; then no receiver has any of
+/// it.
 #[inline(always)]
 pub(crate) fn send<W: World>(
     world: &W,

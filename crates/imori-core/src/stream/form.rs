@@ -11,6 +11,7 @@ use crate::confirm::Level;
 use crate::entries::Entry;
 use crate::message::{HeaderReaders, Properties, Receipt, Rollup, Schedule};
 use crate::name::Name;
+use crate::room::Unavailable;
 use crate::time::Time;
 
 /// The facts of a delivery that its acknowledgement repeats.
@@ -284,8 +285,8 @@ pub enum StreamRefusal {
     BatchExpectation,
     /// A message of a batch would replace another one of it.
     BatchRollup(Rollup),
-    /// The disk has no room.
-    DiskFull,
+    /// The journal takes no messages now.
+    Unavailable(Unavailable),
 }
 
 /// The bytes of a message that a stream sends.

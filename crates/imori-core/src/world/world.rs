@@ -16,7 +16,7 @@ use crate::outbound::Outbound;
 use crate::paging::PageWork;
 use crate::queue::Queue;
 use crate::record::{Appended, NewRecord};
-use crate::room::Room;
+use crate::room::{Purpose, Room, Unavailable};
 use crate::route::{Router, Table};
 use crate::time::Time;
 use crate::topology::Topology;
@@ -78,6 +78,16 @@ pub trait World: Access {
     /// Lends the topology. A change of its table is published before this returns, so that the next
     /// publish of every cell sees it.
     fn with_topology<R>(&self, f: impl FnOnce(&mut Topology) -> R) -> R;
+
+    /// Checks whether the journal takes records of this purpose now. A verb asks before it changes anything; the records
+    /// that it then appends in the same turn are taken.
+    ///
+    /// # Errors
+    /// [`Unavailable`].
+    #[inline]
+    fn admits(&self, purpose: Purpose) -> Result<(), Unavailable> {
+        if self.room().has_room_for(purpose) { Ok(()) } else { Err(Unavailable::DiskFull) }
+    }
 
     /// Appends records to the journal in this order. After a crash each may be present or not. They
     /// are always accepted, because none exceeds [`World::group_bytes_max`]; if the disk fails the

@@ -9,7 +9,7 @@ use imori_core::error::BrokerError;
 use imori_core::message::{Address, Message, MessageView};
 use imori_core::outbound::{Numbers, SessionId};
 use imori_core::queue::{Overflow, QueueSettings};
-use imori_core::room::Room;
+use imori_core::room::{Room, Unavailable};
 use imori_core::route::{ExchangeKind, Settings};
 use imori_core::world::World;
 use imori_testkit::{Caller, TestMessage, TestWorld, dying_to};
@@ -28,7 +28,7 @@ fn what_would_stay_on_a_full_disk_is_not_declared() {
     let fleeting = Settings { is_durable: true, is_auto_delete: true, ..Settings::default() };
     broker::declare_exchange(&world, &client.actor(), b"fleeting", ExchangeKind::Topic, fleeting).unwrap();
     world.room.may_declare.set(false);
-    let full = |name: &str| Err(BrokerError::DiskFull(name.into()));
+    let full = |name: &str| Err(BrokerError::Unavailable { name: name.into(), cause: Unavailable::DiskFull });
     assert_eq!(client.declare_with("new", &durable()).map(drop), full("new"));
     assert_eq!(world.depth("new"), None);
     assert_eq!(client.declare_with("there", &durable()), Ok(there), "it takes nothing");

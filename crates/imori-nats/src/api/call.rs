@@ -35,7 +35,7 @@ impl From<BrokerError> for Failure {
         match error {
             BrokerError::Refused(_) => Self::Refused,
             BrokerError::NoQueue(_) | BrokerError::Locked(_) => Self::Api(ApiError::STREAM_NOT_FOUND),
-            BrokerError::DiskFull(_) => Self::Api(ApiError::INSUFFICIENT_RESOURCES),
+            BrokerError::Unavailable { cause, .. } => Self::Api(ApiError::unavailable(cause)),
             BrokerError::TooManyQueues | BrokerError::Quota(_) => Self::Api(ApiError::MAXIMUM_STREAMS_LIMIT),
             BrokerError::Inequivalent { .. } => Self::Api(ApiError::STREAM_NAME_EXIST),
             other => Self::Api(ApiError::stream_general_error(other)),

@@ -331,7 +331,7 @@ fn error_of(refusal: &StreamRefusal) -> ApiError {
             ApiError::stream_rollup_failed("batch rollup sub invalid")
         }
         StreamRefusal::BatchRollup(Rollup::All) => ApiError::stream_rollup_failed("batch rollup all invalid"),
-        StreamRefusal::DiskFull => ApiError::INSUFFICIENT_RESOURCES,
+        StreamRefusal::Unavailable(cause) => ApiError::unavailable(*cause),
     }
 }
 
