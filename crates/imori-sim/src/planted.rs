@@ -198,6 +198,8 @@ pub enum Bug {
     LoginMisdirected,
     /// A purge is not recorded.
     PurgeUnrecorded,
+    /// The record of a purge names more than the purged messages.
+    PurgeTooWide,
     /// Unbinding and exchange deletion are not recorded.
     UnbindUnrecorded,
     /// A queue with a single active consumer delivers to all its consumers.
@@ -308,7 +310,7 @@ pub enum Bug {
 
 impl Bug {
     /// Every planted bug, with the properties of which at least one has to catch it.
-    pub const ALL: [(Bug, &'static [Property]); 148] = [
+    pub const ALL: [(Bug, &'static [Property]); 149] = [
         (Bug::StaleTable, &[Property::Visibility, Property::Loss]),
         (Bug::LostWake, &[Property::Starvation]),
         (Bug::TwoWriters, &[Property::WireOrder, Property::Framing]),
@@ -404,6 +406,7 @@ impl Bug {
         (Bug::LiveDeliveryLost, &[Property::Visibility, Property::Loss]),
         (Bug::LoginMisdirected, &[Property::Login, Property::Starvation]),
         (Bug::PurgeUnrecorded, &[Property::Purge]),
+        (Bug::PurgeTooWide, &[Property::Durability, Property::Loss]),
         (Bug::UnbindUnrecorded, &[Property::Visibility, Property::Durability]),
         (Bug::TwoActiveConsumers, &[Property::SingleActive]),
         (Bug::InternalCreditUncharged, &[Property::Credit]),

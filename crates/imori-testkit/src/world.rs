@@ -282,6 +282,11 @@ impl TestWorld {
         self.unavailable.set(cause);
     }
 
+    /// Numbers the next records from behind this one on, as if other cells had appended theirs before.
+    pub fn number_records_after(&self, last: Lsn) {
+        self.appended.set(last);
+    }
+
     /// Keeps records from becoming durable until [`TestWorld::sync_disk`].
     pub fn hold_disk(&self) {
         self.is_disk_prompt.set(false);

@@ -94,6 +94,12 @@ impl Delayed {
         self.in_memory.len() * ENTRY_CHARGE + self.on_disk.len() * STUB_CHARGE + self.names_charge
     }
 
+    /// The records of all messages.
+    pub(crate) fn lsns(&self) -> impl Iterator<Item = Lsn> {
+        let in_memory = self.in_memory.values().map(|entry| entry.envelope.lsn);
+        in_memory.chain(self.on_disk.values().map(|stub| stub.lsn))
+    }
+
     /// Bytes that the entries in memory occupy with their messages.
     pub(crate) fn memory(&self) -> usize {
         self.memory

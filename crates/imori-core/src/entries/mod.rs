@@ -25,7 +25,7 @@ pub(crate) use live_records::LiveRecords;
 pub(crate) use page_keep::PageKeep;
 pub(crate) use page_part::PagePart;
 pub(crate) use pages::{DuePlace, Page, Pages, delayed_position};
-pub use pages::{GonePage, PageFacts, PageId, PagePlace, PageSource, PurgedPage};
+pub use pages::{GonePage, PageFacts, PageId, PagePlace, PageSource};
 pub(crate) use position::{first_position, restored_position};
 pub(crate) use priority_lane::{Front, Looked, Part, Stand};
 pub use ranges::Ranges;

@@ -2,8 +2,8 @@
 //! queue consists mostly of such pages, so each is packed into a few bytes here.
 //!
 //! A page is `flags u8` and numbers of seven bits a byte: those of `id, segment, index, start` that do not follow from
-//! the page before, `len`, `gaps` if numbers are missing, `body_bytes`, and for a durable page the distance of its last
-//! record from the last record of the page before.
+//! the page before, `len`, `gaps` if numbers are missing, `body_bytes`, and for a durable page the distance of its first
+//! record from the last record of the page before, and how far its records span more or fewer numbers than `len`.
 
 use super::page_part::PagePart;
 use super::pages::{Page, PageId, PagePlace};
@@ -95,7 +95,7 @@ impl PackedPages {
             id: part.id.number(),
             place: (place.segment, place.index),
             number: part.last,
-            lsn: page.last.0,
+            lsn: page.records.1.0,
         };
         let before = std::mem::replace(&mut self.last, known);
         let gaps = (part.last - part.start + 1).saturating_sub(u64::from(part.len));
@@ -122,8 +122,10 @@ impl PackedPages {
         }
         push(out, part.body_bytes);
         if self.is_durable {
-            // The last record of a page can be older than the last one of the page before.
-            push_distance(out, before.lsn, known.lsn);
+            // The first record of a page can be older than the last one of the page before.
+            let first = page.records.0.0;
+            push_distance(out, before.lsn + 1, first);
+            push_distance(out, u64::from(part.len), known.lsn.wrapping_sub(first).wrapping_add(1));
         }
         self.count += 1;
         if self.count == PAGES_MAX {
@@ -217,13 +219,20 @@ impl PackedPages {
         let gaps = if has(NO_GAPS) { 0 } else { number(bytes)? };
         let last = start + u64::from(len) + gaps - 1;
         let body_bytes = number(bytes)?;
-        let lsn = if self.is_durable { behind(bytes, before.lsn)? } else { 0 };
+        let (lsn, records) = match self.is_durable {
+            true => {
+                let first = behind(bytes, before.lsn + 1)?;
+                let last = first.wrapping_add(behind(bytes, u64::from(len))?).wrapping_sub(1);
+                (last, (Lsn(first), Lsn(last)))
+            }
+            false => (0, (Lsn::NEVER, Lsn::NONE)),
+        };
         *before = Known { id, place, number: last, lsn };
         let place = PagePlace { segment: place.0, index: place.1 };
         let first_sequence = self.is_renumbered.then_some(start);
         let (is_durable, is_doubtful) = (self.is_durable, self.is_doubtful);
         let page =
-            Page::at_rest(place, (is_durable, is_doubtful, self.priority), len, first_sequence, Lsn(lsn));
+            Page::at_rest(place, (is_durable, is_doubtful, self.priority), len, first_sequence, records);
         let (id, first, is_asked) = (PageId::of(id)?, None, false);
         Some((page, PagePart { id, first, len, start, last, memory, body_bytes, is_asked }))
     }
@@ -284,7 +293,11 @@ mod tests {
         #[test]
         fn pages_are_unpacked_as_they_were(
             pages in proptest::collection::vec(
-                ((1u32..4, 0u32..3, 0u32..2), (1u64..3, 1u32..900, 0u64..2), (0u64..2_000_000, any::<u32>())),
+                (
+                    (1u32..4, 0u32..3, 0u32..2),
+                    (1u64..3, 1u32..900, 0u64..2),
+                    (0u64..2_000_000, any::<u32>(), 0u32..5_000),
+                ),
                 1..300,
             ),
             is_durable: bool, is_renumbered: bool, taken in proptest::collection::vec(0usize..40, 0..5),
@@ -292,15 +305,18 @@ mod tests {
             let (mut id, mut place, mut next) = (0, (0, 0), 0);
             let mut packed: Option<PackedPages> = None;
             let mut expected = Vec::new();
-            for ((ids, segments, skipped), (step, len, gaps), (body_bytes, lsn)) in pages {
+            for ((ids, segments, skipped), (step, len, gaps), (body_bytes, lsn, span)) in pages {
                 id += ids;
                 place = if segments == 0 { (place.0, place.1 + 1 + skipped) } else { (place.0 + segments - 1, skipped) };
                 let start = next + step;
                 next = start + u64::from(len) + gaps - 1;
                 let first_sequence = is_renumbered.then_some(start);
-                let lsn = Lsn(if is_durable { u64::from(lsn) } else { 0 });
+                let records = match is_durable {
+                    true => (Lsn(u64::from(lsn.saturating_sub(span))), Lsn(u64::from(lsn))),
+                    false => (Lsn::NEVER, Lsn::NONE),
+                };
                 let at = PagePlace { segment: place.0, index: place.1 };
-                let page = || Page::at_rest(at, (is_durable, false, 3), len, first_sequence, lsn);
+                let page = || Page::at_rest(at, (is_durable, false, 3), len, first_sequence, records);
                 let id = PageId::of(id).expect("it is not 0");
                 let part = PagePart {
                     id, first: None, len, start, last: next, memory: 700, body_bytes, is_asked: false,

@@ -101,17 +101,6 @@ pub struct GonePage {
     pub is_durable: bool,
 }
 
-/// A durable page that was purged whole: its records are nowhere else in the queue.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct PurgedPage {
-    /// The queue of the page.
-    pub queue: DurableQueueId,
-    /// The location of the page.
-    pub place: PagePlace,
-    /// The highest record of the page.
-    pub last: Lsn,
-}
-
 /// The state of a page: where it is, and which of its entries are still needed.
 #[derive(Debug)]
 pub(crate) struct Page {
@@ -135,8 +124,8 @@ pub(crate) struct Page {
     pub(crate) delayed: Option<Box<[DuePlace]>>,
     /// Records of the settled entries.
     settled: Ranges,
-    /// The highest number of a record in it, of a durable page.
-    pub(crate) last: Lsn,
+    /// The lowest and the highest number of a record in it, of a durable page.
+    pub(crate) records: (Lsn, Lsn),
     /// Records of its entries that are in no memory, where it is being written or others of its entries are elsewhere.
     apart: Option<Box<[Lsn]>>,
 }
@@ -158,8 +147,6 @@ pub(crate) struct Pages {
     gone_untold: usize,
     /// Pages of this run alone that are no longer needed.
     transient_gone: Vec<GonePage>,
-    /// Durable pages that were purged, kept on disk for the next start.
-    purged: Vec<PurgedPage>,
 }
 
 impl Pages {
@@ -230,7 +217,7 @@ impl Pages {
             first_sequence: None,
             delayed: None,
             settled: Ranges::default(),
-            last: Lsn::NONE,
+            records: (Lsn::NEVER, Lsn::NONE),
             apart: None,
         })
     }
@@ -270,7 +257,7 @@ impl Pages {
             first_sequence: None,
             delayed: None,
             settled,
-            last: page.last,
+            records: (page.first, page.last),
             apart: None,
         })
     }
@@ -287,7 +274,7 @@ impl Pages {
         let id = self.begin(priority, true, live);
         self.in_journal.push(id);
         if let Some(added) = self.all.get_mut(&id) {
-            added.last = page.read.lsns.iter().copied().max().unwrap_or_default();
+            page.read.lsns.iter().for_each(|lsn| added.note_record(*lsn));
             added.in_journal = Some(page);
             added.first_sequence = Some(first_sequence);
             added.is_doubtful = is_doubtful;
@@ -316,7 +303,7 @@ impl Pages {
     pub(crate) fn grow(&mut self, id: PageId, lsn: Lsn) {
         if let Some(page) = self.all.get_mut(&id) {
             page.live += 1;
-            page.last = page.last.max(lsn);
+            page.note_record(lsn);
         }
     }
 
@@ -324,7 +311,7 @@ impl Pages {
     /// that is true of all its entries, because the page itself names them.
     pub(crate) fn set_apart(&mut self, id: PageId, lsns: impl ExactSizeIterator<Item = Lsn> + Clone) {
         let Some(page) = self.all.get_mut(&id).filter(|page| page.is_durable) else { return };
-        page.last = lsns.clone().fold(page.last, Lsn::max);
+        lsns.clone().for_each(|lsn| page.note_record(lsn));
         let is_whole = page.place.is_some() && lsns.len() >= page.live as usize;
         page.apart = (!is_whole).then(|| {
             let before = page.apart.take().unwrap_or_default();
@@ -347,26 +334,13 @@ impl Pages {
         }
     }
 
-    /// Forgets a durable page that was purged whole; does nothing if the page has no location yet. Its file
-    /// keeps the page until the journal has none of its records.
-    pub(crate) fn purge(&mut self, queue: DurableQueueId, id: PageId) -> Option<PurgedPage> {
-        let page = self.all.get(&id).filter(|page| page.is_durable && page.apart.is_none())?;
-        let purged = PurgedPage { queue, place: page.place?, last: page.last };
-        self.all.remove(&id);
-        self.purged.push(purged);
-        self.gone_untold += 1;
-        Some(purged)
-    }
-
-    /// Restores the list of pages that were purged before the restart.
-    pub(crate) fn restore_purged(&mut self, purged: Vec<PurgedPage>) {
-        self.purged = purged;
-    }
-
-    /// Takes the purged pages that are obsolete once the journal has no record below `floor`.
-    pub(crate) fn take_purged(&mut self, floor: Lsn) -> Vec<GonePage> {
-        let gone = self.purged.extract_if(.., |page| page.last < floor);
-        gone.map(|page| GonePage { place: page.place, is_durable: true }).collect()
+    /// Forgets a durable page that is on disk alone, and returns its lowest and its highest record. Does nothing if the
+    /// page has no location yet, or some of its entries are elsewhere.
+    pub(crate) fn purge(&mut self, id: PageId) -> Option<(Lsn, Lsn)> {
+        let page = self.all.get(&id).filter(|page| page.is_kept() && page.apart.is_none())?;
+        let records = page.records;
+        self.forget(id);
+        Some(records)
     }
 
     fn add(&mut self, page: Page) -> PageId {
@@ -482,7 +456,6 @@ impl Pages {
         };
         let mut all: Vec<GonePage> = std::mem::take(&mut self.all).into_iter().filter_map(placed).collect();
         all.append(&mut self.gone);
-        all.extend(self.take_purged(Lsn::NEVER));
         all.append(&mut self.transient_gone);
         all
     }
@@ -510,7 +483,7 @@ impl Page {
         (is_durable, is_doubtful, priority): (bool, bool, u8),
         live: u32,
         first_sequence: Option<u64>,
-        last: Lsn,
+        records: (Lsn, Lsn),
     ) -> Page {
         Page {
             place: Some(place),
@@ -524,7 +497,7 @@ impl Page {
             first_sequence,
             delayed: None,
             settled: Ranges::default(),
-            last,
+            records,
             apart: None,
         }
     }
@@ -535,6 +508,12 @@ impl Page {
         let has_more = self.delayed.is_some() || self.apart.is_some();
         let is_plain = is_on_disk && !has_more && self.settled.is_empty() && self.holes.is_empty();
         is_plain.then_some(self.live)
+    }
+
+    /// Notes the record of one of its entries.
+    fn note_record(&mut self, lsn: Lsn) {
+        let (first, last) = self.records;
+        self.records = (first.min(lsn), last.max(lsn));
     }
 
     /// Tells whether one of its entries is settled.

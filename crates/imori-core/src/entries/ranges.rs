@@ -52,6 +52,50 @@ impl Ranges {
         true
     }
 
+    /// The set of these ranges, which may come in any order and overlap.
+    pub(crate) fn merged(mut ranges: Vec<(u64, u64)>) -> Ranges {
+        ranges.sort_unstable();
+        ranges.dedup_by(|(first, last), (_, end)| {
+            let meets = *first <= end.saturating_add(1);
+            *end = if meets { (*last).max(*end) } else { *end };
+            meets
+        });
+        Ranges(ranges)
+    }
+
+    /// The set without these numbers.
+    pub(crate) fn without(self, mut numbers: Vec<u64>) -> Ranges {
+        numbers.sort_unstable();
+        let mut out = Vec::with_capacity(self.0.len());
+        for (first, last) in self.0 {
+            let from = numbers.partition_point(|number| *number < first);
+            let mut next = Some(first);
+            for number in numbers.iter().skip(from).take_while(|number| **number <= last) {
+                out.extend(next.filter(|next| next < number).map(|next| (next, number - 1)));
+                next = number.checked_add(1);
+            }
+            out.extend(next.filter(|next| *next <= last).map(|next| (next, last)));
+        }
+        Ranges(out)
+    }
+
+    /// Whether all numbers from `first` to `last` are in the set.
+    pub(crate) fn covers(&self, first: u64, last: u64) -> bool {
+        let at = self.0.partition_point(|(_, end)| *end < first);
+        self.0.get(at).is_some_and(|(begin, end)| *begin <= first && last <= *end)
+    }
+
+    /// Whether any number from `first` to `last` is in the set.
+    pub(crate) fn touches(&self, first: u64, last: u64) -> bool {
+        let at = self.0.partition_point(|(_, end)| *end < first);
+        self.0.get(at).is_some_and(|(begin, _)| *begin <= last)
+    }
+
+    /// The highest number in the set.
+    pub(crate) fn last(&self) -> Option<u64> {
+        self.0.last().map(|(_, last)| *last)
+    }
+
     /// The ranges as first and last number, in rising order.
     pub fn iter(&self) -> impl Iterator<Item = (u64, u64)> {
         self.0.iter().copied()
@@ -92,6 +136,29 @@ mod tests {
             let all: Vec<(u64, u64)> = ranges.iter().collect();
             prop_assert!(all.windows(2).all(|pair| pair[0].1 + 1 < pair[1].0), "{:?}", all);
             prop_assert_eq!(all.iter().map(|(first, last)| last - first + 1).sum::<u64>(), set.len() as u64);
+        }
+
+        #[test]
+        fn ranges_are_merged_and_cut_like_sets(
+            ranges in proptest::collection::vec((0u64..40, 0u64..6), 0..10),
+            cut in proptest::collection::vec(0u64..48, 0..20),
+        ) {
+            let ranges: Vec<(u64, u64)> = ranges.into_iter().map(|(first, len)| (first, first + len)).collect();
+            let mut set: BTreeSet<u64> = ranges.iter().flat_map(|(first, last)| *first..=*last).collect();
+            let merged = Ranges::merged(ranges);
+            let all = |ranges: &Ranges| ranges.iter().flat_map(|(first, last)| first..=last).collect::<Vec<_>>();
+            prop_assert_eq!(all(&merged), set.iter().copied().collect::<Vec<_>>());
+            prop_assert!(merged.0.windows(2).all(|pair| pair[0].1 + 1 < pair[1].0), "{:?}", merged);
+            let rest = merged.without(cut.clone());
+            cut.iter().for_each(|number| _ = set.remove(number));
+            prop_assert_eq!(all(&rest), set.iter().copied().collect::<Vec<_>>());
+            prop_assert_eq!(rest.last(), set.last().copied());
+            for first in 0..48 {
+                for last in first..48 {
+                    prop_assert_eq!(rest.covers(first, last), (first..=last).all(|number| set.contains(&number)));
+                    prop_assert_eq!(rest.touches(first, last), set.range(first..=last).next().is_some());
+                }
+            }
         }
     }
 }

@@ -117,7 +117,7 @@ impl Disk {
     pub(crate) fn keep(&mut self, queue: &mut Queue, removes: bool) {
         let next = Lsn(self.last + 1);
         let tally = queue.tally();
-        let mut gone: Vec<GonePage> = self.gone.drain(..).chain(tally.gone).collect();
+        let gone: Vec<GonePage> = self.gone.drain(..).chain(tally.gone).collect();
         if !tally.counts.is_empty() {
             self.append(RecordKind::Count, encode_counts(&tally.counts), false);
         }
@@ -125,7 +125,6 @@ impl Disk {
             self.append(RecordKind::Annotations, encode_annotations(message), false);
         }
         let floor = tally.floor.map_or(next, |floor| floor.min(next)).max(self.floor);
-        gone.extend(queue.take_purged(floor));
         let is_gone = |place: &PagePlace| gone.iter().any(|page| page.place == *place);
         self.listed = self.pages.keys().filter(|place| !is_gone(place)).map(|place| place.segment).collect();
         let checkpoint = Checkpoint {

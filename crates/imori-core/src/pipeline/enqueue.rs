@@ -4,7 +4,7 @@ use super::batch::Batch;
 use super::follow_ups::FollowUps;
 use super::offer::offer;
 use super::own::record_in_stream;
-use super::record::record_effects;
+use super::record::{record_again, record_effects};
 use super::report::Reports;
 use crate::delivery::QueuePosition;
 use crate::id::QueueId;
@@ -105,9 +105,14 @@ pub(crate) fn enqueue_in<W: World>(
             return None;
         }
         for (index, publication) in messages.iter().enumerate() {
-            let lsn = match queue.is_stream() {
-                true => record_in_stream(world, queue, publication, (address, deaths), now),
-                false => first.plus(index),
+            let lsn = match first.plus(index) {
+                _ if queue.is_stream() => record_in_stream(world, queue, publication, (address, deaths), now),
+                lsn if queue.may_be_purged(lsn) => {
+                    let recorded = record_again(world, queue, publication, (address, deaths), (lsn, now));
+                    reports.change(index, |report| report.confirm = report.confirm.after(recorded.1));
+                    recorded.0
+                }
+                lsn => lsn,
             };
             if let Some(observer) = world.observer() {
                 observer.enqueuing(QueuePosition { queue: id, sequence: queue.next_sequence }, queue);

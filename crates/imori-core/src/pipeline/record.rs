@@ -1,6 +1,8 @@
 //! Journal records of messages that enter and leave durable queues. A message is recorded before it
 //! is enqueued, so that no queue holds a message without its record.
 
+use std::sync::Arc;
+
 use super::batch::Batch;
 use super::plan::{Plan, plan_dead_letter};
 use super::proposal::Proposal;
@@ -9,7 +11,7 @@ use crate::confirm::{Confirm, Lsn};
 use crate::delivery::{AnnotatedMessage, RecordRef};
 use crate::id::DurableQueueId;
 use crate::message::{AddressView, DeathReason, Deaths, Publication};
-use crate::queue::{DeadLetter, Effects, RareEffects};
+use crate::queue::{DeadLetter, Durability, Effects, Queue, RareEffects};
 use crate::record::{
     NewRecord, RecordKind, StreamRecord, annotation_records, count_records, encode_message, purge_records,
     ranges_of, removed_records, settle_records,
@@ -56,6 +58,26 @@ pub(crate) fn record_move<W: World>(
     let mut proposal = Proposal::of(vec![message]);
     proposal.extend(settle_records(from.as_slice()));
     (proposal.bytes() <= world.group_bytes_max()).then(|| proposal.record_together(world).first())
+}
+
+/// Records a message again for a queue that it reaches only now, because a purge has named its record since. Returns
+/// its new record, and the confirm for it.
+#[cold]
+pub(crate) fn record_again<W: World>(
+    world: &W,
+    queue: &Queue,
+    publication: &Publication<'_>,
+    (address, deaths): (&AddressView<'_>, Option<&Arc<Deaths>>),
+    (lsn, now): (Lsn, Time),
+) -> (Lsn, Confirm) {
+    let Some(Durability { id, level }) = queue.durability().filter(|_| queue.keeps(lsn)) else {
+        return (lsn, Confirm::NOW);
+    };
+    let record = message_record(publication, address, deaths.map(|deaths| &**deaths), &[id], now);
+    let mut proposal = Proposal::of(vec![record]);
+    proposal.extend(settle_records(&[RecordRef { queue: id, lsn }]));
+    let recorded = proposal.record_together(world);
+    (recorded.first(), Confirm::of(level, recorded.through()))
 }
 
 /// The record of a dead letter for the durable queues of its route, if there are any.

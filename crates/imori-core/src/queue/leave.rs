@@ -5,11 +5,12 @@ use std::time::Duration;
 
 use super::queue::Queue;
 use crate::delivery::{AnnotatedMessage, DeliveryCount, Outcome, RecordRef};
-use crate::entries::{Entry, Page, PurgedPage};
+use crate::entries::{Entry, Page};
 use crate::features::QueueFeatures;
 use crate::id::{DurableQueueId, Reader};
 use crate::message::{DeathReason, Deaths, Message};
 use crate::name::Name;
+use crate::record::PurgedRecords;
 use crate::room::Allowance;
 use crate::time::Time;
 
@@ -37,8 +38,8 @@ pub struct RareEffects {
     pub dead: Vec<DeadLetter>,
     /// Delivery counts of dead letters that stay pending until the disk has room.
     pub pending_dead_letters: Vec<DeliveryCount>,
-    /// Pages with messages that were purged.
-    pub purged: Vec<PurgedPage>,
+    /// Messages that were purged without being read.
+    pub purged: Vec<PurgedRecords>,
     /// Messages that streams no longer have, by the stream's durable id and sequence number.
     pub removed: Vec<(DurableQueueId, u64)>,
     /// Messages that consumers of streams are done with: the stream, the consumer, and the sequence numbers.
@@ -87,8 +88,8 @@ impl Effects {
         self.rare.as_ref().map_or(&[], |rare| &rare.dead)
     }
 
-    /// The pages with messages that were purged.
-    pub fn purged(&self) -> &[PurgedPage] {
+    /// The messages that were purged without being read.
+    pub fn purged(&self) -> &[PurgedRecords] {
         self.rare.as_ref().map_or(&[], |rare| &rare.purged)
     }
 

@@ -1,14 +1,15 @@
 //! Purging: drops all ready messages of a queue. Unsettled and delayed messages stay.
 //!
-//! Messages with a record known here are recorded as settled. The records of a page on disk are not known, so
-//! the page is recorded as purged. A purged page stays on disk until the journal has none of its records, so
-//! that the next start can tell which messages are gone.
+//! Messages with a record known here are recorded as settled. Of a page on disk only the lowest and the highest record
+//! are known, so the range between them is recorded as purged, without the records of messages that stay. A message
+//! whose record is in the range may not have reached the queue yet; it is recorded again when it does.
 
 use super::leave::Effects;
 use super::queue::Queue;
 use crate::confirm::Lsn;
-use crate::entries::{GonePage, PagePart, Part, PurgedPage, Ready};
+use crate::entries::{PagePart, Part, Ranges, Ready};
 use crate::index::{Filter, StreamPurge};
+use crate::record::PurgedRecords;
 use crate::time::Time;
 
 impl Queue {
@@ -19,7 +20,7 @@ impl Queue {
             return usize::try_from(self.purge_stream(&everything, effects)).unwrap_or(usize::MAX);
         }
         self.move_due(now, effects);
-        let purged = self.ready.len();
+        let (purged, mut ranges) = (self.ready.len(), Vec::new());
         let mut ready = std::mem::replace(&mut self.ready, Ready::new(self.settings.priority_max));
         for level in ready.lanes_mut() {
             let released = std::mem::take(&mut level.released).into_values();
@@ -27,11 +28,11 @@ impl Queue {
             for part in std::mem::take(&mut level.parts) {
                 match part {
                     Part::Memory(run) => entries.extend(run.into_entries()),
-                    Part::Page(part) => self.purge_part(&part, effects),
+                    Part::Page(part) => ranges.extend(self.purge_part(&part, effects)),
                     Part::Packed(mut packed) => {
                         for (page, part) in packed.take_front(usize::MAX) {
                             self.pages.unpack(part.id, page);
-                            self.purge_part(&part, effects);
+                            ranges.extend(self.purge_part(&part, effects));
                         }
                     }
                 }
@@ -41,6 +42,7 @@ impl Queue {
                 effects.settled.extend(self.record_ref(entry.envelope.lsn));
             }
         }
+        self.note_purged(ranges, effects);
         if self.pages.is_empty() {
             // The counts were of messages in pages that were never read.
             self.counts.clear();
@@ -52,8 +54,10 @@ impl Queue {
         purged
     }
 
-    fn purge_part(&mut self, part: &PagePart, effects: &mut Effects) {
-        let Some(page) = self.pages.get(part.id) else { return };
+    /// Drops the messages of a part that is on disk. Returns the lowest and the highest record of a page of which nothing
+    /// else is known.
+    fn purge_part(&mut self, part: &PagePart, effects: &mut Effects) -> Option<(u64, u64)> {
+        let page = self.pages.get(part.id)?;
         let in_journal = page.in_journal.as_ref().map(|in_journal| in_journal.read.lsns.clone());
         if let Some(lsns) = in_journal {
             for lsn in &lsns {
@@ -61,38 +65,52 @@ impl Queue {
                 self.counts.remove(lsn);
             }
             effects.settled.extend(lsns.iter().filter_map(|lsn| self.record_ref(*lsn)));
-            return self.pages.let_go(part.id, part.len);
+            self.pages.let_go(part.id, part.len);
+            return None;
         }
-        let durability = self.durability.filter(|_| page.is_durable);
-        let is_placed = page.place.is_some();
-        match (durability, self.pages.take_apart(part.id)) {
-            (Some(_), Some(lsns)) => {
-                for lsn in &lsns {
-                    self.counts.remove(lsn);
-                    if is_placed {
-                        self.pages.settle(part.id, *lsn);
-                    }
-                }
-                if !is_placed {
-                    self.pages.let_go(part.id, part.len);
-                }
-                effects.settled.extend(lsns.iter().filter_map(|lsn| self.record_ref(*lsn)));
+        let (is_durable, is_placed) = (page.is_durable, page.place.is_some());
+        if !is_durable {
+            self.pages.let_go(part.id, part.len);
+            return None;
+        }
+        let Some(lsns) = self.pages.take_apart(part.id) else {
+            let records = self.pages.purge(part.id);
+            if records.is_none() {
+                self.pages.let_go(part.id, part.len);
             }
-            (Some(durability), None) => match self.pages.purge(durability.id, part.id) {
-                Some(purged) => effects.rare_mut().purged.push(purged),
-                None => self.pages.let_go(part.id, part.len),
-            },
-            (None, _) => self.pages.let_go(part.id, part.len),
+            return records.map(|(first, last)| (first.0, last.0));
+        };
+        for lsn in &lsns {
+            self.counts.remove(lsn);
+            if is_placed {
+                self.pages.settle(part.id, *lsn);
+            }
         }
+        if !is_placed {
+            self.pages.let_go(part.id, part.len);
+        }
+        effects.settled.extend(lsns.iter().filter_map(|lsn| self.record_ref(*lsn)));
+        None
     }
 
-    /// Takes the purged pages that are obsolete once the journal has no record below `floor`.
-    pub fn take_purged(&mut self, floor: Lsn) -> Vec<GonePage> {
-        self.pages.take_purged(floor)
+    /// Notes that the messages with records in these ranges are gone, except those that stay.
+    fn note_purged(&mut self, ranges: Vec<(u64, u64)>, effects: &mut Effects) {
+        let Some(durability) = self.durability.filter(|_| !ranges.is_empty()) else { return };
+        let unsettled = self.unsettled.values().map(|entry| entry.envelope.lsn);
+        let delayed = self.delayed.iter().flat_map(|delayed| delayed.lsns());
+        let stay = unsettled.chain(delayed).map(|lsn| lsn.0).collect();
+        let ranges = Ranges::merged(ranges).without(stay);
+        self.purged_through =
+            ranges.last().map_or(self.purged_through, |last| self.purged_through.max(Lsn(last)));
+        let queue = durability.id;
+        let purged =
+            ranges.iter().map(|(first, last)| PurgedRecords { queue, first: Lsn(first), last: Lsn(last) });
+        effects.rare_mut().purged.extend(purged);
     }
 
-    /// Restores the list of pages that were purged before the restart.
-    pub(crate) fn restore_purged(&mut self, purged: Vec<PurgedPage>) {
-        self.pages.restore_purged(purged);
+    /// Whether a purge may have taken this record of a message that has not reached the queue yet.
+    #[inline]
+    pub(crate) fn may_be_purged(&self, lsn: Lsn) -> bool {
+        lsn <= self.purged_through && lsn != Lsn::NONE
     }
 }

@@ -92,6 +92,8 @@ pub struct Queue {
     pub(crate) page_retry: Option<Time>,
     /// The records of messages that are in no page.
     pub(crate) live_records: LiveRecords,
+    /// The highest record that a purge named without knowing its messages.
+    pub(crate) purged_through: Lsn,
     /// Earlier deliveries of messages that have not been read since the start, by record.
     pub(crate) counts: HashMap<Lsn, EarlierDeliveries, FixedState>,
     pub(crate) consumers: Consumers,
@@ -147,6 +149,7 @@ impl Queue {
             draining: None,
             page_retry: None,
             live_records: LiveRecords::default(),
+            purged_through: Lsn::NONE,
             counts: HashMap::default(),
             consumers: Consumers::new(settings.is_single_active),
             seek_again: None,

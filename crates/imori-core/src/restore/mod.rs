@@ -3,5 +3,6 @@
 mod restore;
 mod lost;
 mod pages;
+mod settled;
 
 pub use restore::{Awakening, Leaving, Restore, Restored};

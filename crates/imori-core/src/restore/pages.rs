@@ -9,9 +9,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use foldhash::fast::FixedState;
 use hashbrown::{HashMap, HashSet};
 
+use super::settled::Settled;
 use crate::confirm::Lsn;
 use crate::delivery::{DeliveryCount, RecordRef};
-use crate::entries::{Entry, GonePage, InJournal, PageFacts, PagePlace, PurgedPage, Ranges, first_position};
+use crate::entries::{Entry, GonePage, InJournal, PageFacts, PagePlace, Ranges, first_position};
 use crate::id::DurableQueueId;
 use crate::paging::{FoundDelayed, FoundPage, RestoredPart};
 use crate::record::Checkpoint;
@@ -27,12 +28,6 @@ pub(crate) struct RestoredPages {
     /// Records in pages of delayed messages, and the page of each.
     delayed: HashMap<RecordRef, PagePlace, FixedState>,
     gone: Vec<GonePage>,
-    /// Pages that were purged.
-    purged: BTreeSet<PagePlace>,
-    /// Purged pages with records that the journal may still have; complete once all messages were added.
-    kept_purged: Vec<PurgedPage>,
-    /// The journal has the records at or above this one.
-    floor: Lsn,
 }
 
 /// Number of unsettled messages in a page.
@@ -47,7 +42,6 @@ fn live(facts: &PageFacts, settled: Option<&Ranges>) -> u32 {
 pub(crate) struct PagesOfQueue {
     pub(crate) ready: BTreeMap<u8, Vec<FoundPage>>,
     pub(crate) delayed: Vec<(FoundPage, Vec<FoundDelayed>)>,
-    pub(crate) purged: Vec<PurgedPage>,
 }
 
 #[derive(Debug)]
@@ -68,15 +62,6 @@ impl RestoredPages {
     /// Whether a page has unsettled messages, as far as the checkpoint knows.
     pub(crate) fn is_needed(&self, facts: &PageFacts) -> bool {
         live(facts, self.settled.get(&facts.place)) > 0
-    }
-
-    /// Notes that a page was purged. Has to come before any page is listed.
-    pub(crate) fn purge(&mut self, purged: PurgedPage) {
-        let PurgedPage { queue, place, last } = purged;
-        let is_that = |page: &RestoredPage| page.facts.queue == queue && page.facts.last == last;
-        if self.pages.get(&place).is_some_and(is_that) {
-            self.purged.insert(place);
-        }
     }
 
     /// Adds a page. It counts as gone if it is not needed, or its queue does not exist (`is_there`).
@@ -119,12 +104,7 @@ impl RestoredPages {
     }
 
     /// Adds the intact entries of a page of delayed messages. Has to come before any page is listed.
-    pub(crate) fn list_delayed(
-        &mut self,
-        place: PagePlace,
-        found: Vec<FoundDelayed>,
-        settled: &HashSet<RecordRef, FixedState>,
-    ) {
+    pub(super) fn list_delayed(&mut self, place: PagePlace, found: Vec<FoundDelayed>, settled: &Settled) {
         let Some(page) = self.pages.get_mut(&place) else { return };
         let mut live = 0;
         for FoundDelayed { lsn, .. } in &found {
@@ -132,7 +112,7 @@ impl RestoredPages {
             if page.settled.contains(lsn.0) {
                 continue;
             }
-            if settled.contains(&record_ref) || self.delayed.contains_key(&record_ref) {
+            if settled.has(&record_ref) || self.delayed.contains_key(&record_ref) {
                 page.settled.insert(lsn.0);
                 continue;
             }
@@ -143,14 +123,19 @@ impl RestoredPages {
         self.forget_if_gone(place);
     }
 
-    /// The pages to read record numbers of: the journal may have these records too, or facts about them.
-    pub(crate) fn needing_lists(
+    /// The pages to read record numbers of: the journal may have these records too, or facts about them. Pages that were
+    /// purged as a whole are gone.
+    pub(super) fn needing_lists(
         &mut self,
         floor: Lsn,
-        told: impl Iterator<Item = RecordRef>,
+        settled: &Settled,
+        counted: impl Iterator<Item = RecordRef>,
         is_stream: impl Fn(DurableQueueId) -> bool,
     ) -> Vec<PagePlace> {
-        self.floor = floor;
+        let is_purged = |page: &RestoredPage| !page.facts.is_delayed() && settled.covers(&page.facts);
+        let purged = self.pages.extract_if(.., |_, page| is_purged(page));
+        self.gone.extend(purged.map(|(place, _)| GonePage { place, is_durable: true }));
+        let told = settled.each().chain(counted);
         let mut lsns: BTreeMap<DurableQueueId, BTreeSet<Lsn>> = BTreeMap::new();
         if !self.pages.is_empty() {
             // A message that has become ready may also be in a page of its priority.
@@ -166,28 +151,26 @@ impl RestoredPages {
             .values()
             .map(|page| page.facts)
             .filter(|facts| !facts.is_delayed() && !is_stream(facts.queue));
-        pages.filter(|facts| facts.last >= floor || is_told(facts)).map(|facts| facts.place).collect()
+        let is_listed = |facts: &PageFacts| facts.last >= floor || is_told(facts) || settled.touches(facts);
+        pages.filter(is_listed).map(|facts| facts.place).collect()
     }
 
     /// Adds the record numbers of a page's intact entries.
-    pub(crate) fn list(&mut self, place: PagePlace, lsns: &[Lsn], settled: &HashSet<RecordRef, FixedState>) {
+    pub(super) fn list(&mut self, place: PagePlace, lsns: &[Lsn], settled: &Settled) {
         let Some(page) = self.pages.get_mut(&place) else { return };
         let queue = page.facts.queue;
-        let is_purged = self.purged.contains(&place);
         let (mut live, mut moved) = (0, Vec::new());
         for lsn in lsns {
             let record_ref = RecordRef { queue, lsn: *lsn };
             let is_twice = !self.listed.insert(record_ref);
-            if is_twice || is_purged || settled.contains(&record_ref) {
+            if is_twice || settled.has(&record_ref) {
                 page.settled.insert(lsn.0);
             }
             live += u32::from(!page.settled.contains(lsn.0));
             moved.extend(self.delayed.remove(&record_ref).map(|before| (before, *lsn)));
         }
         page.live = live;
-        if !is_purged {
-            self.forget_if_gone(place);
-        }
+        self.forget_if_gone(place);
         for (before, lsn) in moved {
             if let Some(page) = self.pages.get_mut(&before) {
                 page.settled.insert(lsn.0);
@@ -221,24 +204,9 @@ impl RestoredPages {
         of_queue
     }
 
-    /// Takes out the purged pages: they are gone if the journal has none of their records.
-    fn sort_purged(&mut self) {
-        for place in std::mem::take(&mut self.purged) {
-            let Some(RestoredPage { facts, .. }) = self.pages.remove(&place) else { continue };
-            match facts.last < self.floor {
-                true => self.gone.push(GonePage { place, is_durable: true }),
-                false => self.kept_purged.push(PurgedPage { queue: facts.queue, place, last: facts.last }),
-            }
-        }
-    }
-
     /// Takes out the pages of all queues.
     pub(crate) fn take(&mut self, was_clean: bool) -> BTreeMap<DurableQueueId, PagesOfQueue> {
         let mut all: BTreeMap<DurableQueueId, PagesOfQueue> = BTreeMap::new();
-        self.sort_purged();
-        for purged in std::mem::take(&mut self.kept_purged) {
-            all.entry(purged.queue).or_default().purged.push(purged);
-        }
         for (place, RestoredPage { facts, live, settled, delayed }) in std::mem::take(&mut self.pages) {
             let is_doubtful = !was_clean || place.segment < self.doubtful_below;
             let of_queue = all.entry(facts.queue).or_default();
@@ -258,7 +226,6 @@ impl RestoredPages {
 
     /// Takes the pages that are not needed; complete once all messages were added.
     pub(crate) fn take_gone(&mut self) -> Vec<GonePage> {
-        self.sort_purged();
         std::mem::take(&mut self.gone)
     }
 }

@@ -11,6 +11,7 @@ use hashbrown::{HashMap, HashSet};
 
 use super::lost::LostQueues;
 use super::pages::{PagesOfQueue, RestoredPages, Waiting, put_in_order};
+use super::settled::Settled;
 use crate::confirm::Lsn;
 use crate::delivery::{AnnotatedMessage, DedupEntry, DeliveryCount, RecordRef};
 use crate::entries::{GonePage, PageFacts, PagePlace};
@@ -80,7 +81,7 @@ pub struct Restore {
     policies: BTreeMap<VhostId, Policies>,
     exchanges: Vec<(VhostId, Name, ExchangeKind, Settings)>,
     bindings: Vec<BindingDefinition>,
-    settled: HashSet<RecordRef, FixedState>,
+    settled: Settled,
     counts: HashMap<RecordRef, DeliveryCount, FixedState>,
     /// The annotations of messages; each of these has a count too.
     annotations: HashMap<RecordRef, Box<[u8]>, FixedState>,
@@ -119,7 +120,7 @@ impl Restore {
             policies: BTreeMap::new(),
             exchanges: Vec::new(),
             bindings: Vec::new(),
-            settled: HashSet::default(),
+            settled: Settled::default(),
             counts: HashMap::default(),
             annotations: HashMap::default(),
             seen: BTreeMap::new(),
@@ -251,7 +252,7 @@ impl Restore {
     /// [`RecordError`].
     pub fn settle(&mut self, payload: &[u8]) -> Result<(), RecordError> {
         decode_settle(payload, &mut |record_ref| {
-            self.settled.insert(record_ref);
+            self.settled.settle(record_ref);
         })
     }
 
@@ -292,12 +293,12 @@ impl Restore {
         Ok(())
     }
 
-    /// Adds a record of purged pages. These come after all pages, and before any page is listed.
+    /// Adds a record of purged messages. All of these come before the first message and the first page that is read.
     ///
     /// # Errors
     /// [`RecordError`].
     pub fn purge(&mut self, payload: &[u8]) -> Result<(), RecordError> {
-        decode_purge(payload)?.into_iter().for_each(|page| self.pages.purge(page));
+        self.settled.purge(decode_purge(payload)?);
         Ok(())
     }
 
@@ -400,7 +401,7 @@ impl Restore {
         let counted = self.counts.keys().copied();
         let is_stream =
             |queue| self.queues.get(&queue).is_some_and(|(queue, _): &(Queue, _)| queue.is_stream());
-        self.pages.needing_lists(floor, self.settled.iter().copied().chain(counted), is_stream)
+        self.pages.needing_lists(floor, &self.settled, counted, is_stream)
     }
 
     /// Adds the record numbers of a page. Has to come before the first message.
@@ -446,7 +447,7 @@ impl Restore {
         self.note_in_streams(lsn, &record);
         let waits = |queue: &DurableQueueId| {
             let record_ref = RecordRef { queue: *queue, lsn };
-            !self.settled.contains(&record_ref) && !self.pages.has(&record_ref)
+            !self.settled.has(&record_ref) && !self.pages.has(&record_ref)
         };
         let mut queues: Vec<DurableQueueId> = record.queues.iter().copied().filter(waits).collect();
         queues.retain(|queue| self.has_queue(*queue));
@@ -578,9 +579,7 @@ impl Restore {
             }
             queue.restore_counts(counts.remove(&durable).unwrap_or_default().into_iter());
             queue.restore_annotations(annotations.remove(&durable).unwrap_or_default().into_iter());
-            let PagesOfQueue { ready: mut pages, delayed, purged } =
-                pages.remove(&durable).unwrap_or_default();
-            queue.restore_purged(purged);
+            let PagesOfQueue { ready: mut pages, delayed } = pages.remove(&durable).unwrap_or_default();
             if queue.is_stream() {
                 let StreamState { mut found, consumers, .. } =
                     self.streams.remove(&durable).unwrap_or_default();

@@ -298,7 +298,12 @@ impl Queue {
 /// Whether the readers of a consumer's deliver subject may get messages; so may those of a consumer without one.
 fn may_push(consumer: &mut StreamConsumer, round: &mut Round<'_, impl Outlet>) -> bool {
     let Some(push) = &consumer.settings.push else { return true };
+    let was_active = consumer.is_active;
     consumer.is_active = round.outlet.has_readers(&push.subject, push.group.as_ref());
+    if consumer.is_active && !was_active {
+        // It was held because nobody read the subject.
+        consumer.held_until = None;
+    }
     consumer.held_until.take_if(|until| *until <= round.now);
     if !consumer.is_active
         && let Some(pace) = &mut consumer.pace

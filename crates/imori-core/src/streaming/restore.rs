@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::confirm::Lsn;
-use crate::entries::{Entry, PagePart, Part, Run};
+use crate::entries::{Entry, PagePart, Part, Ranges, Run};
 use crate::limits::PAGE_BYTES_GOAL;
 use crate::message::Schedule;
 use crate::paging::FoundPage;
@@ -50,12 +50,7 @@ impl GoneMessages {
 
     /// Sorts the ranges and merges those that overlap, for the binary search of [`GoneMessages::has`].
     fn sort(&mut self) {
-        self.ranges.sort_unstable();
-        self.ranges.dedup_by(|(first, last), (_, end)| {
-            let meets = *first <= *end;
-            *end = if meets { (*last).max(*end) } else { *end };
-            meets
-        });
+        self.ranges = Ranges::merged(std::mem::take(&mut self.ranges)).iter().collect();
     }
 
     /// Whether a message is among them.

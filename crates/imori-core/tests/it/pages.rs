@@ -1,5 +1,7 @@
 //! A queue with its messages on disk: writing and reading pages by the broker's verbs.
 
+use std::collections::BTreeSet;
+
 use imori_core::broker::{self, GetOptions, Got, page_failed, page_read, page_unreadable, page_written};
 use imori_core::confirm::Lsn;
 use imori_core::delivery::Outcome;
@@ -9,7 +11,9 @@ use imori_core::id::QueueId;
 use imori_core::outbound::SessionId;
 use imori_core::paging::{PageDraft, PageWork};
 use imori_core::queue::PeekPart;
-use imori_core::record::{PageEntry, decode_page_entry, encode_page};
+use imori_core::record::{
+    PageEntry, RecordKind, decode_page_entry, decode_purge, decode_settle, encode_page,
+};
 use imori_core::world::World;
 use imori_testkit::{Caller, TestMessage, TestWorld};
 
@@ -296,17 +300,55 @@ fn a_peek_reads_pages_in_their_order_and_changes_nothing() {
 }
 
 #[test]
-fn purged_pages_go_once_the_journal_has_nothing_of_them() {
+fn a_purge_names_the_records_of_pages_that_nobody_read_without_those_that_stay() {
+    let world = TestWorld::new();
+    let client = world.connect(1);
+    let mut paged = Paged::new(&world, &client);
+    client.outgoing("", "q", &TestMessage { body: "later", delay_ms: 1_000, ..TestMessage::default() });
+    for body in ["more", "of", "them"].iter().cycle().take(MESSAGES) {
+        client.outgoing("", "q", &TestMessage { body, ..TestMessage::default() });
+    }
+    paged.write_all();
+    let delayed = MESSAGES as u64 + 1;
+    let before = world.journal.borrow().len();
+    assert_eq!(broker::purge(&world, &client.actor(), b"q").map(|(count, _)| count), Ok(2 * MESSAGES));
+    let of_kind = |kind| {
+        let journal = world.journal.borrow();
+        let records = journal.iter().skip(before).filter(|(_, record, _)| record.kind == kind);
+        records.map(|(_, record, _)| record.payload.clone()).collect::<Vec<_>>()
+    };
+    let mut gone = BTreeSet::new();
+    for payload in of_kind(RecordKind::Purge) {
+        for purged in decode_purge(&payload).expect("it was written") {
+            gone.extend(purged.first.0..=purged.last.0);
+        }
+    }
+    assert!(gone.len() > MESSAGES, "{gone:?}");
+    for payload in of_kind(RecordKind::Settle) {
+        decode_settle(&payload, &mut |record_ref| _ = gone.insert(record_ref.lsn.0)).expect("it was written");
+    }
+    // The queue's own definition is the first record.
+    let first = 2;
+    assert!(
+        (first..=first + 2 * MESSAGES as u64).all(|lsn| gone.contains(&lsn) != (lsn == first + delayed - 1))
+    );
+    let tally = world.with_queue(paged.queue, |queue| queue.tally()).expect("it is there");
+    assert_eq!(tally.gone.len(), paged.pages.len());
+}
+
+#[test]
+fn a_message_that_a_purge_overtook_is_recorded_again() {
     let world = TestWorld::new();
     let client = world.connect(1);
     let mut paged = Paged::new(&world, &client);
     paged.write_all();
-    let last = |page: &Vec<PageEntry>| page.iter().map(|entry| entry.lsn).max().expect("it has some");
-    let highest = paged.pages.iter().map(last).max().expect("there are pages");
-    let lowest = paged.pages.iter().map(last).min().expect("there are pages");
-    assert_eq!(broker::purge(&world, &client.actor(), b"q").map(|(count, _)| count), Ok(MESSAGES));
-    let gone = |floor| world.with_queue(paged.queue, |queue| queue.take_purged(floor).len());
-    assert_eq!(gone(lowest), Some(0), "the journal has a record of each");
-    assert_eq!(gone(highest), Some(paged.pages.len() - 1));
-    assert_eq!((gone(Lsn(highest.0 + 1)), gone(Lsn::NEVER)), (Some(1), Some(0)));
+    broker::purge(&world, &client.actor(), b"q").expect("it is allowed");
+    // It was numbered before the purge, and comes after it. A group takes one number more.
+    world.number_records_after(Lsn(20));
+    let before = world.journal.borrow().len();
+    client.outgoing("", "q", &TestMessage { body: "late", ..TestMessage::default() });
+    let kinds: Vec<(Lsn, RecordKind)> =
+        world.journal.borrow().iter().skip(before).map(|(lsn, record, _)| (*lsn, record.kind)).collect();
+    let (message, settle) = (RecordKind::Message, RecordKind::Settle);
+    assert_eq!(kinds, [(Lsn(21), message), (Lsn(23), message), (Lsn(24), settle)]);
 }

@@ -2,6 +2,7 @@
 
 use imori_core::authorize::Action;
 use imori_core::broker;
+use imori_core::error::BrokerError;
 use imori_core::name::Name;
 use imori_core::queue::Queue;
 use imori_core::stream::{ResetRefusal, Stream, StreamConsumer};
@@ -236,7 +237,11 @@ pub(super) fn next<W: World>(call: &Call<'_, W>, stream: &str, consumer: &str) -
         Ok(Some(request)) => {
             let request = pull_request(reply, &request, call.world.now());
             let of = (stream.as_bytes(), consumer.as_bytes());
-            broker::request_from_stream(call.world, &call.client.actor(), of, &request)?;
+            match broker::request_from_stream(call.world, &call.client.actor(), of, &request) {
+                // The stream was deleted since the check.
+                Err(BrokerError::NoQueue(_)) => {}
+                asked => _ = asked?,
+            }
         }
         Ok(None) => {}
         Err(status) => call.refuse(&status),

@@ -151,9 +151,6 @@ fn checkpoint<H: CheckpointHost>(host: &H, spills: Spills) -> Result<(), NotMade
     gathered.gone.append(&mut host.checkpointer().gone());
     let floor = [gathered.floor, host.first_definition()].into_iter().flatten().fold(next, Lsn::min);
     let floor = host.with_room_for_ids(|bytes| renew_seen(host, floor, bytes));
-    for key in host.queues() {
-        gathered.gone.extend(host.with_queue(key, |queue| queue.take_purged(floor)).unwrap_or_default());
-    }
     host.pass();
     // The manifest is durable before the checkpoint that names it.
     let mark = host.write_manifest(&manifest(host, &gathered.gone));

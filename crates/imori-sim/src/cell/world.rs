@@ -15,7 +15,10 @@ use imori_core::message::HeaderReaders;
 use imori_core::outbound::Outbound;
 use imori_core::paging::PageWork;
 use imori_core::queue::Queue;
-use imori_core::record::{Appended, Definition, MessageRecord, NewRecord, RecordKind, decode_settle};
+use imori_core::record::{
+    Appended, Definition, MessageRecord, NewRecord, PurgedRecords, RecordKind, decode_purge, decode_settle,
+    purge_records,
+};
 use imori_core::route::{Router, Table};
 use imori_core::stream::{LateAnswer, StreamForms};
 use imori_core::time::Time;
@@ -232,6 +235,14 @@ impl Shared {
     }
 }
 
+/// The record of a purge that takes the messages between its ranges too, and some behind them.
+fn too_wide(payload: &[u8]) -> Vec<u8> {
+    let purged = decode_purge(payload).expect("the core wrote it");
+    let (Some(first), Some(last)) = (purged.first(), purged.last()) else { return payload.to_vec() };
+    let wide = PurgedRecords { last: Lsn(last.last.0 + 8), ..*first };
+    purge_records(&[wide]).pop().map_or_else(Vec::new, |record| record.payload)
+}
+
 impl Access for CellWorld<'_> {
     fn verify(&self, login: Login) -> Verification {
         let shared = self.shared;
@@ -331,7 +342,7 @@ impl World for CellWorld<'_> {
             records.iter_mut().for_each(|record| record.payload.truncate(bytes_max));
         }
         let records = self.shared.alter_rejections(records);
-        let records = written_streams(self.shared.bug, records);
+        let mut records = written_streams(self.shared.bug, records);
         if records.is_empty() {
             return Appended { first: Lsn::NONE, through: Lsn::NONE };
         }
@@ -347,6 +358,10 @@ impl World for CellWorld<'_> {
         }
         if self.shared.has(Bug::PurgeUnrecorded) && self.is_purging() {
             return Appended { first: Lsn::NONE, through: Lsn::NONE };
+        }
+        if self.shared.has(Bug::PurgeTooWide) {
+            let purges = records.iter_mut().filter(|record| record.kind == RecordKind::Purge);
+            purges.for_each(|record| record.payload = too_wide(&record.payload));
         }
         let is_settle = records.iter().all(|record| record.kind == RecordKind::Settle);
         if is_settle && self.shared.has(Bug::SettleUnrecorded) {

@@ -8,7 +8,8 @@ use imori_core::delivery::{DedupEntry, RecordRef};
 use imori_core::entries::PagePlace;
 use imori_core::id::DurableQueueId;
 use imori_core::record::{
-    Definition, MessageRecord, Table, decode_counts, decode_dedup_entries, decode_purge, decode_settle,
+    Definition, MessageRecord, PurgedRecords, Table, decode_counts, decode_dedup_entries, decode_purge,
+    decode_settle,
 };
 use imori_store::disk::sim_disk::{self, SimDisk, State};
 use imori_store::manifest;
@@ -41,8 +42,8 @@ struct Image {
     /// Messages whose id is known from a record, by queue and message.
     ids: BTreeSet<(usize, usize)>,
     queues: BTreeMap<DurableQueueId, usize>,
-    /// Pages with purged messages, each with its last record.
-    purged: BTreeSet<(PagePlace, Lsn)>,
+    /// Purged messages, as ranges of records.
+    purged: Vec<PurgedRecords>,
     has_forgotten: bool,
 }
 
@@ -102,8 +103,9 @@ impl Image {
         }
         for record in recovered.records.iter().filter(|record| record.kind == RecordType::Purge) {
             let read = decode_purge(&record.payload);
-            let pages = read.map_err(|error| format!("record {} cannot be read: {error}", record.lsn))?;
-            image.purged.extend(pages.iter().map(|page| (page.place, page.last)));
+            image
+                .purged
+                .extend(read.map_err(|error| format!("record {} cannot be read: {error}", record.lsn))?);
         }
         image.read_pages(model, disk, recovered)?;
         for record in recovered.records.iter().filter(|record| record.kind == RecordType::Message) {
@@ -115,6 +117,9 @@ impl Image {
             let record_refs = queues.map(|queue| RecordRef { queue, lsn });
             let unpaged =
                 record_refs.filter(|record_ref| !image.paged.contains(record_ref)).collect::<Vec<_>>();
+            let purged = unpaged.iter().filter(|record_ref| image.is_purged(record_ref));
+            let purged: Vec<RecordRef> = purged.copied().collect();
+            image.settled.extend(purged);
             image.take(model, &unpaged, &message)?;
         }
         Ok(image)
@@ -156,10 +161,10 @@ impl Image {
             if page.damage.is_some() {
                 return Err(format!("a page is damaged: {:?}", page.damage));
             }
-            let is_purged = self.purged.contains(&(place, Lsn(facts.last.0)));
             for entry in page.entries {
                 let record_ref = RecordRef { queue: DurableQueueId(facts.owner), lsn: Lsn(entry.lsn.0) };
                 let is_settled = settled.is_some_and(|(_, settled)| settled.contains(entry.lsn.0));
+                let is_purged = self.is_purged(&record_ref);
                 // A message that was due and paged again may be in a page of delayed messages too,
                 // settled there.
                 self.paged.insert(record_ref);
@@ -177,6 +182,12 @@ impl Image {
             }
         }
         Ok(())
+    }
+
+    /// Whether a purge names this record.
+    fn is_purged(&self, record_ref: &RecordRef) -> bool {
+        let RecordRef { queue, lsn } = *record_ref;
+        self.purged.iter().any(|purged| purged.queue == queue && (purged.first..=purged.last).contains(&lsn))
     }
 
     fn take(

@@ -188,6 +188,7 @@ impl Client {
                 self.send_somehow(shared, model, workload, outgoing);
             }
             0 => self.purge(shared, model, queue),
+            3 | 4 if workload.paging.is_short() => self.purge(shared, model, queue),
             1 => self.look_up(shared, model, queue),
             _ => self.get(shared, model, queue),
         }

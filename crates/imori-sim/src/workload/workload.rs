@@ -137,7 +137,9 @@ impl Workload {
     pub(crate) fn with_protocols(self, random: &Random) -> Workload {
         let nats_share = if random.chance(1, 4) { *random.pick(&[2, 4, 7]) } else { 0 };
         let has_slow_logins = random.chance(1, 4);
-        let inside_share = if random.chance(1, 4) { *random.pick(&[1, 3, 5]) } else { 0 };
+        // Internal clients purge queues, which is rare where most messages are on disk.
+        let odds = if self.paging.is_short() { 2 } else { 4 };
+        let inside_share = if random.chance(1, odds) { *random.pick(&[1, 3, 5]) } else { 0 };
         let workload = Workload { nats_share, has_slow_logins, inside_share, ..self };
         let workload = if inside_share > 0 { workload.with_one_active(random) } else { workload };
         let channel_share = if random.chance(1, 4) { *random.pick(&[2, 4, 7]) } else { 0 };

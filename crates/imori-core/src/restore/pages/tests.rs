@@ -143,9 +143,9 @@ fn what_is_ready_since_it_was_delayed_leaves_no_page_of_delayed_messages_behind(
         let facts = page(4);
         pages.add(PageFacts { first_position: u64::MAX, last_position: u64::MAX, ..facts }, true);
         pages.add(page(5), true);
-        pages.list_delayed(facts.place, [4, 5, 6].map(delayed).into(), &HashSet::default());
+        pages.list_delayed(facts.place, [4, 5, 6].map(delayed).into(), &Settled::default());
         let lsns: Vec<Lsn> = ready.iter().copied().map(Lsn).collect();
-        pages.list(page(5).place, &lsns, &HashSet::default());
+        pages.list(page(5).place, &lsns, &Settled::default());
         let gone: Vec<u32> = pages.take_gone().iter().map(|page| page.place.segment).collect();
         assert_eq!(gone, if live.is_none() { vec![4] } else { Vec::new() }, "{ready:?}");
         let taken = pages.take(true);
