@@ -156,6 +156,11 @@ impl Delayed {
         self.in_memory.iter().map(|(place, entry)| (*place, entry))
     }
 
+    /// The messages on disk, the earliest due time first.
+    pub(crate) fn on_disk(&self) -> impl Iterator<Item = (DuePlace, &Stub)> {
+        self.on_disk.iter().map(|(place, stub)| (*place, stub))
+    }
+
     /// A message in memory, to be changed.
     pub(crate) fn entry_mut(&mut self, place: DuePlace) -> Option<&mut Entry> {
         self.in_memory.get_mut(&place)

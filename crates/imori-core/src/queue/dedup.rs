@@ -113,6 +113,18 @@ impl Dedup {
         seen.iter().for_each(|seen| self.set_record(&seen.id, lsn));
     }
 
+    /// The ids of the window that have a record, sorted.
+    pub(crate) fn recorded(&self, now: Time) -> Vec<DedupEntry> {
+        let counts = |(time, lsn): (Time, Lsn)| lsn != Lsn::NONE && time.after(self.window) > now;
+        let ids = self.ids.iter().filter(|(_, (time, lsn, _))| counts((*time, *lsn)));
+        let entry = |(id, (time, _, sequence)): (&Id, &(Time, Lsn, u64))| DedupEntry {
+            id: Arc::clone(id),
+            time: *time,
+            sequence: *sequence,
+        };
+        ids.map(entry).collect()
+    }
+
     /// When the last id is forgotten.
     pub(crate) fn end(&self) -> Option<Time> {
         let (time, ..) = self.ids.get(self.by_age.back()?)?;

@@ -5,6 +5,7 @@
 
 mod throttle;
 mod get;
+mod contents;
 mod peek;
 mod publish;
 mod due;
@@ -24,6 +25,7 @@ mod test_stage;
 
 pub use crate::consumers::{ConsumeRefusal, Selection};
 pub use crate::policy::Overflow;
+pub use contents::{Contents, KeptMessage, MessageState, ReadEntries};
 pub use dedup::Dedup;
 pub use get::Got;
 pub use in_effect::{Sources, in_effect};

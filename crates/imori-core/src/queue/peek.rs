@@ -182,7 +182,13 @@ impl Queue {
         }
     }
 
-    fn peek_page(&self, page: &Page, part: &PagePart, skip: usize, count: usize) -> Option<PeekPage> {
+    pub(super) fn peek_page(
+        &self,
+        page: &Page,
+        part: &PagePart,
+        skip: usize,
+        count: usize,
+    ) -> Option<PeekPage> {
         let keep = PageKeep::of(page, part);
         let keep = if self.stream.is_some() { keep.by_sequence() } else { keep };
         Some(PeekPage { source: page.source()?, keep: keep.into_owned(), skip, count, sequences: None })

@@ -3,6 +3,7 @@
 //! A stream is a kind of queue. Its messages are the ready messages of that queue; here is what a stream has beside:
 //! the consumers, and the requests of readers. All of it is plain data.
 
+mod contents;
 mod stream;
 mod arrivals;
 mod ahead;
@@ -30,6 +31,7 @@ pub use archived::ArchivedMessage;
 pub(crate) use batches::StagedMessage;
 pub(crate) use consumer::{NextMessage, Pending};
 pub use consumer::{Position, Settlement, StreamConsumer};
+pub use contents::{ConsumerContents, CounterContents, IndexedMessage, StreamContents};
 pub(crate) use counter::add;
 pub(crate) use cursor::Cursor;
 pub use cursor::{CursorOptions, ValueFilter};

@@ -12,6 +12,7 @@ mod commit;
 mod dead_letter;
 mod delayed;
 mod once;
+mod contents;
 mod durable;
 mod left_in_journal;
 mod levels;
