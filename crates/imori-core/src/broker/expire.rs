@@ -31,6 +31,7 @@ pub fn queue_restored<W: World>(world: &W, awakening: &Awakening) {
             queue.settle(*sequence, Outcome::Release { failed: false }, now, effects);
         }
         if queue.is_stream() {
+            queue.record_restored_stream(|record| world.append(vec![record]).first);
             queue.enforce(now, effects);
         }
     });

@@ -50,6 +50,14 @@ impl Queue {
         stream.marked = append(mark.record());
     }
 
+    /// Records when a restored stream was made, if a kill came before the record of that. Otherwise each restart would
+    /// make it anew.
+    pub(crate) fn record_restored_stream(&mut self, append: impl FnOnce(NewRecord) -> Lsn) {
+        if self.stream.as_ref().is_some_and(|stream| stream.marked == Lsn::NONE) {
+            self.record_stream(append);
+        }
+    }
+
     /// Records one part of a stream's state again, if its record is below `floor` or out of date. Returns whether
     /// there was any.
     pub(crate) fn renew_stream(&mut self, floor: Lsn, append: impl FnOnce(NewRecord) -> Lsn) -> bool {

@@ -6,12 +6,13 @@ use imori_core::broker;
 use imori_core::confirm::Lsn;
 use imori_core::delivery::Outcome;
 use imori_core::outbound::{Numbers, SessionId};
+use imori_core::policy::QueueKind;
 use imori_core::queue::{Contents, KeptMessage, MessageState, QueueSettings};
 use imori_core::world::World;
 use imori_testkit::{TestMessage, TestWorld};
 
 use crate::durable::{durable, journal};
-use crate::restored::restored;
+use crate::restored::{beginning, restored};
 
 const MS: Duration = Duration::from_millis(1);
 
@@ -75,4 +76,20 @@ fn a_restart_keeps_all_that_the_description_of_a_queue_has() {
     let after = contents(&restored(&journal(&world), world.now()));
     assert_eq!(after.ids, before.ids);
     assert_eq!(lasting(after), lasting(before));
+}
+
+#[test]
+fn a_stream_whose_making_was_cut_short_is_made_once() {
+    let world = TestWorld::new();
+    let client = world.connect(1);
+    client.declare_with("q", &QueueSettings { kind: QueueKind::Stream, ..durable() }).unwrap();
+    let created = |world: &TestWorld| contents(world).stream.expect("it is a stream").created;
+    let (whole, now) = (journal(&world), world.now());
+    // The second record tells when the stream was made.
+    for (records, is_kept) in [(2, true), (1, false)] {
+        let first = restored(&beginning(&whole, records), now.after(MS));
+        assert_eq!(created(&first) == created(&world), is_kept, "{records} records");
+        let second = restored(&journal(&first), now.after(2 * MS));
+        assert_eq!(created(&second), created(&first), "{records} records");
+    }
 }

@@ -64,6 +64,8 @@ fn asleep_under(journal: &Journal, now: Time, policies: Policies) -> (TestWorld,
     of(RecordKind::Count).for_each(|(_, record, _)| restore.count(&record.payload).expect(READABLE));
     of(RecordKind::Annotations)
         .for_each(|(_, record, _)| restore.annotations(&record.payload).expect(READABLE));
+    of(RecordKind::Stream)
+        .for_each(|(lsn, record, _)| restore.stream(*lsn, &record.payload).expect(READABLE));
     of(RecordKind::Seen).for_each(|(lsn, record, _)| restore.seen(*lsn, &record.payload).expect(READABLE));
     for (lsn, record, _) in of(RecordKind::Message) {
         assert!(!restore.message(*lsn, &record.payload, None).expect(READABLE), "all of it is taken");
