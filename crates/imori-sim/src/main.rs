@@ -30,13 +30,14 @@ fn main() -> ExitCode {
         return ExitCode::from(2);
     };
     let mut broken = 0_u64;
-    let (mut steps, mut points, mut pending, mut ends_with_pending) = (0, 0, 0_u64, 0);
+    let (mut steps, mut points, mut shadows, mut pending, mut ends_with_pending) = (0, 0, 0, 0_u64, 0);
     let mut goodbyes = Goodbyes::default();
     let runs = seeds.end.saturating_sub(seeds.start);
     for seed in seeds {
         let outcome = run_seed(seed, bug.map(|(bug, _)| bug), trace);
         steps += outcome.steps;
         points += outcome.points;
+        shadows += outcome.shadows;
         pending += u64::from(outcome.has_pending_dead_letters);
         ends_with_pending += outcome.ends_with_pending;
         goodbyes.add(&outcome.goodbyes);
@@ -48,6 +49,7 @@ fn main() -> ExitCode {
         }
     }
     println!("{runs} seeds, {steps} decisions, {points} ends of the broker looked at, {broken} broken");
+    println!("compared with a restart {shadows} times");
     println!(
         "dead letters waited for room in {pending} seeds, and while the broker ended {ends_with_pending} times"
     );

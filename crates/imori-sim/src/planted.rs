@@ -306,11 +306,22 @@ pub enum Bug {
     StreamIdNumberForgotten,
     /// A timer lets time run a second ahead, so messages of streams expire early.
     StreamExpiresEarly,
+    /// Recovery reads that no delivery failed.
+    FailuresForgotten,
+    /// Recovery restores the last two records in the wrong order.
+    LastSwapped,
+    /// Recovery lets ids that were recorded again count a moment longer.
+    IdsLater,
+    /// Recovery has the floor of a stream's consumer one message too low.
+    FloorOneTooLow,
+    /// Recovery counts one delivery of each message that a stream's consumer has delivered and that is not
+    /// acknowledged.
+    DeliveriesForgotten,
 }
 
 impl Bug {
     /// Every planted bug, with the properties of which at least one has to catch it.
-    pub const ALL: [(Bug, &'static [Property]); 149] = [
+    pub const ALL: [(Bug, &'static [Property]); 154] = [
         (Bug::StaleTable, &[Property::Visibility, Property::Loss]),
         (Bug::LostWake, &[Property::Starvation]),
         (Bug::TwoWriters, &[Property::WireOrder, Property::Framing]),
@@ -463,5 +474,10 @@ impl Bug {
         (Bug::StreamSettingsLost, &[Property::Durability, Property::Retention]),
         (Bug::StreamIdNumberForgotten, &[Property::Dedup]),
         (Bug::StreamExpiresEarly, &[Property::Durability, Property::Visibility]),
+        (Bug::FailuresForgotten, &[Property::Replica]),
+        (Bug::LastSwapped, &[Property::Replica]),
+        (Bug::IdsLater, &[Property::Replica]),
+        (Bug::FloorOneTooLow, &[Property::Replica]),
+        (Bug::DeliveriesForgotten, &[Property::Replica]),
     ];
 }

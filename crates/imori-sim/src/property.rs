@@ -82,6 +82,9 @@ pub enum Property {
     Sequence,
     /// At rest a stream keeps its limits, and has nothing that nobody wants.
     Retention,
+    /// When nothing moves, a restart would give back every durable queue as it is: messages, their order and
+    /// delivery counts, ids, and the state of streams.
+    Replica,
 }
 
 /// A broken property, with the observation that proves it.

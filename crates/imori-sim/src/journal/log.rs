@@ -221,6 +221,11 @@ impl Log {
         Appended { first, through: Lsn(range.last.0) }
     }
 
+    /// Whether everything appended is durable, and nothing was refused.
+    pub(crate) fn is_settled(&self) -> bool {
+        !self.has_failed && !self.has_refused && self.progress.synced >= self.last()
+    }
+
     /// The steps that are possible now.
     pub(crate) fn steps(&self) -> Vec<Step> {
         let mut steps = Vec::new();

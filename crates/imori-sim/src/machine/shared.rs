@@ -188,6 +188,8 @@ pub(crate) struct Shared {
     pub(crate) violation: RefCell<Option<Violation>>,
     /// The number of crash images checked.
     pub(crate) points: Cell<u64>,
+    /// The number of comparisons with a restart.
+    pub(crate) shadows: Cell<u64>,
     /// Records of delayed messages; a planted bug needs them.
     pub(crate) delayed: RefCell<BTreeSet<Lsn>>,
     /// Connections whose last bytes are still to be examined together: a message that one of them
@@ -280,6 +282,7 @@ impl Shared {
             rests: RefCell::default(),
             violation: RefCell::default(),
             points: Cell::new(0),
+            shadows: Cell::new(0),
             delayed: RefCell::default(),
             let_go: RefCell::default(),
             reserve: Reserve::default(),
@@ -309,6 +312,7 @@ impl Shared {
             ends_with_pending: self.ends_with_pending.clone(),
             rejected: std::mem::take(&mut self.rejected),
             points: self.points.clone(),
+            shadows: self.shadows.clone(),
             boot: self.boot.clone(),
             ..new
         }

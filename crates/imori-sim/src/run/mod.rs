@@ -4,6 +4,7 @@ mod run;
 mod streams;
 mod restarts;
 mod scheduler;
+mod shadows;
 mod disk_full;
 mod simulation;
 

@@ -19,6 +19,8 @@ pub struct Outcome {
     pub steps: u64,
     /// The number of crash images checked.
     pub points: u64,
+    /// The number of comparisons with what a restart would make of the disk.
+    pub shadows: u64,
     /// Whether a dead letter was ever pending for lack of room.
     pub has_pending_dead_letters: bool,
     /// Number of times that the broker ended while a dead letter was pending.
@@ -35,13 +37,14 @@ impl Simulation {
         self.run_phases();
         let shared = &self.shared;
         let violation = shared.violation.take();
-        let (steps, points) = (shared.step.get(), shared.points.get());
+        let (steps, points, shadows) = (shared.step.get(), shared.points.get(), shared.shadows.get());
         let (has_pending_dead_letters, ends_with_pending) =
             (shared.dead_letters_pended_at.get().is_some(), shared.ends_with_pending.get());
         Outcome {
             hash: shared.trace.hash(),
             steps,
             points,
+            shadows,
             has_pending_dead_letters,
             ends_with_pending,
             goodbyes: self.model.goodbyes,

@@ -81,6 +81,9 @@ impl Simulation {
             // Keeps definitions in the journal alone for long.
             steps.retain(|step| *step != Step::Define);
         }
+        if ready.is_empty() {
+            self.look_at_shadow();
+        }
         let is_disk_alone = !steps.is_empty() && ready.is_empty() && clients.is_empty();
         if is_disk_alone {
             check_apart(&shared, &self.model, &self.clients);

@@ -59,6 +59,7 @@ pub(crate) struct Simulation {
     pub(crate) may_crash: bool,
     pub(crate) crashes_left: usize,
     pub(crate) disk_full: DiskFull,
+    pub(crate) shadows: Shadows,
 }
 
 /// The state of a disk shortage.
@@ -74,6 +75,14 @@ pub(crate) struct DiskFull {
     pub(crate) used_bytes: u64,
     /// When other users freed all their space while publishers waited.
     pub(crate) ended_at: Option<Time>,
+}
+
+/// Chooses the moments at which a run is compared with its shadow, without a part in the choices of the run.
+#[derive(Debug)]
+pub(crate) struct Shadows {
+    pub(crate) random: Random,
+    /// Whether this run is compared at all.
+    pub(crate) is_compared: bool,
 }
 
 impl Simulation {
@@ -110,6 +119,7 @@ impl Simulation {
             may_crash,
             crashes_left,
             disk_full: DiskFull::default(),
+            shadows: Shadows::new(seed),
         }
     }
 

@@ -4,6 +4,7 @@ mod host;
 mod thread;
 mod restore;
 mod pending_dead_letters;
+mod restart_bugs;
 
 pub(crate) use restore::restore;
 pub(crate) use thread::StoreThread;

@@ -19,6 +19,7 @@ use imori_store::recovery::{Messages, ReadError};
 use imori_store::segment::PageRef;
 
 use super::pending_dead_letters::unread_rejections;
+use super::restart_bugs::{read_counts, read_ids, read_stream};
 use crate::journal::{DeviceFile, OpenedStore};
 use crate::machine::{Shared, is_unread, read_message};
 use crate::planted::Bug;
@@ -94,17 +95,17 @@ pub(crate) fn restore(shared: &mut Shared, found: OpenedStore) -> Result<Vec<Awa
     of(RecordType::Purge).try_for_each(|(_, payload)| restore.purge(payload))?;
     of(RecordType::Stream)
         .filter(|(_, payload)| !is_unread(shared.bug, payload))
-        .try_for_each(|(lsn, payload)| restore.stream(lsn, payload))?;
+        .try_for_each(|(lsn, payload)| restore.stream(lsn, &read_stream(shared.bug, payload)?))?;
     of(RecordType::Annotations).try_for_each(|(_, payload)| restore.annotations(payload))?;
     of(RecordType::Count).try_for_each(|(_, payload)| match shared.has(Bug::RejectionUnread) {
         true => restore.count(&unread_rejections(payload)?),
-        false => restore.count(payload),
+        false => restore.count(&read_counts(shared.bug, payload)?),
     })?;
     if !shared.has(Bug::DedupUnread) {
         of(RecordType::Seen).try_for_each(|(lsn, payload)| {
             let now = shared.has(Bug::DedupAnew).then(|| shared.clock.get());
             let has_numbers = !shared.has(Bug::StreamIdNumberForgotten);
-            restore.seen(lsn, &seen_at(payload, now, has_numbers)?)
+            restore.seen(lsn, &read_ids(shared.bug, &seen_at(payload, now, has_numbers)?)?)
         })?;
     }
     if !shared.has(Bug::DelayedPagesBeforeSettles) {
@@ -113,7 +114,7 @@ pub(crate) fn restore(shared: &mut Shared, found: OpenedStore) -> Result<Vec<Awa
     if !shared.has(Bug::PagesUnlisted) && !shared.has(Bug::PagesBeforeSettles) {
         list(shared, &mut restore, floor);
     }
-    if shared.has(Bug::LastRecordCut) || shared.has(Bug::ReplayBackwards) {
+    if [Bug::LastRecordCut, Bug::ReplayBackwards, Bug::LastSwapped].iter().any(|bug| shared.has(*bug)) {
         read_wrongly(shared, &messages, &mut restore)?;
     } else {
         let settled = match shared.has(Bug::SettledIdsForgotten) {
@@ -202,9 +203,14 @@ fn read_wrongly(
         Ok::<(), Infallible>(())
     });
     all.expect("the disk reads what it read before");
-    match shared.has(Bug::LastRecordCut) {
-        true => drop(read.pop()),
-        false => read.reverse(),
+    match shared.bug {
+        Some(Bug::LastRecordCut) => drop(read.pop()),
+        Some(Bug::LastSwapped) if read.len() > 1 => {
+            let end = read.len();
+            read.swap(end - 2, end - 1);
+        }
+        Some(Bug::ReplayBackwards) => read.reverse(),
+        _ => {}
     }
     read.iter().try_for_each(|(lsn, payload)| restore.message(*lsn, payload, None).map(drop))
 }

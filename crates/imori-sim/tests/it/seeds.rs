@@ -34,7 +34,7 @@ fn seeds(next: &AtomicU64, end: u64) -> impl Iterator<Item = u64> + '_ {
 #[test]
 fn every_property_holds_on_every_seed() {
     let end = env::var("IMORI_SIM_SEEDS").ok().and_then(|text| text.parse().ok()).unwrap_or(SEEDS);
-    let (next, points) = (AtomicU64::new(0), AtomicU64::new(0));
+    let (next, points, shadows) = (AtomicU64::new(0), AtomicU64::new(0), AtomicU64::new(0));
     let (pending, ends_with_pending) = (AtomicU64::new(0), AtomicU64::new(0));
     let goodbyes = Mutex::new(Goodbyes::default());
     let start = Instant::now();
@@ -42,6 +42,7 @@ fn every_property_holds_on_every_seed() {
         let violated = seeds(&next, end).filter_map(|seed| {
             let outcome = run_seed(seed, None, None);
             points.fetch_add(outcome.points, Ordering::Relaxed);
+            shadows.fetch_add(outcome.shadows, Ordering::Relaxed);
             pending.fetch_add(u64::from(outcome.has_pending_dead_letters), Ordering::Relaxed);
             ends_with_pending.fetch_add(outcome.ends_with_pending, Ordering::Relaxed);
             goodbyes.lock().expect("nobody panics with it").add(&outcome.goodbyes);
@@ -56,6 +57,9 @@ fn every_property_holds_on_every_seed() {
     let points = points.into_inner();
     println!("{end} seeds, {points} ends of the broker, in {:.1} s", start.elapsed().as_secs_f64());
     assert!(end < 1_000 || points > 20 * end, "{points} ends are few");
+    let shadows = shadows.into_inner();
+    println!("compared with a restart {shadows} times");
+    assert!(end < 1_000 || shadows > 2 * end, "{shadows} comparisons with a restart are few");
     let (pending, ends_with_pending) = (pending.into_inner(), ends_with_pending.into_inner());
     println!(
         "dead letters waited for room in {pending} of them, and while {ends_with_pending} brokers ended"
