@@ -314,9 +314,8 @@ pub enum Bug {
     IdsLater,
     /// Recovery has the floor of a stream's consumer one message too low.
     FloorOneTooLow,
-    /// Recovery counts one delivery of each message that a stream's consumer has delivered and that is not
-    /// acknowledged.
-    DeliveriesForgotten,
+    /// Recovery counts one delivery too few of each message that a stream's consumer waits to have acknowledged.
+    DeliveryUncounted,
 }
 
 impl Bug {
@@ -478,6 +477,6 @@ impl Bug {
         (Bug::LastSwapped, &[Property::Replica]),
         (Bug::IdsLater, &[Property::Replica]),
         (Bug::FloorOneTooLow, &[Property::Replica]),
-        (Bug::DeliveriesForgotten, &[Property::Replica]),
+        (Bug::DeliveryUncounted, &[Property::Replica]),
     ];
 }

@@ -1,7 +1,7 @@
 //! Compares the queues with their shadow: the queues that a restart would make of the disk as it is now.
 //!
-//! The shadow is made by the recovery of a restart, from a copy of the disk as a kill would leave it. It has
-//! a clock, a disk and a memory gauge of its own, so that it changes nothing in the run.
+//! The shadow is made by the recovery of a restart, from a copy of the disk as a kill or a power cut would
+//! leave it. It has a clock, a disk and a memory gauge of its own, so that it changes nothing in the run.
 //! Only a moment at which nothing moves can be compared: all threads are idle, and every record is durable.
 
 use std::collections::BTreeMap;
@@ -15,7 +15,7 @@ use imori_core::queue::{Contents, KeptMessage, MessageState, QueueSettings};
 use imori_core::record::{RecordError, decode_journal_entry, decode_page_entry};
 use imori_core::stream::{AckPolicy, ConsumerContents, Position, StreamContents};
 use imori_core::time::Time;
-use imori_store::disk::sim_disk::SimDisk;
+use imori_store::disk::sim_disk::{self, SimDisk};
 use imori_store::segment::PageRef;
 
 use crate::broker_end::Phase;
@@ -59,9 +59,9 @@ pub(crate) fn is_quiet(shared: &Shared) -> bool {
         && threads.all(|thread| shared.status(thread).get() == Status::Idle && is_idle(thread))
 }
 
-/// Checks that a restart would give back each durable queue as it is.
-pub(crate) fn check_shadow(shared: &Shared, workload: &Workload) {
-    let shadow = match shadow(shared, workload) {
+/// Checks that a restart would give back each durable queue as it is. `random` chooses what a power cut leaves.
+pub(crate) fn check_shadow(shared: &Shared, workload: &Workload, random: &Random) {
+    let shadow = match shadow(shared, workload, random) {
         Ok(shadow) => shadow,
         Err(error) => return shared.violate(Property::Recovery, || error),
     };
@@ -85,13 +85,18 @@ pub(crate) fn check_shadow(shared: &Shared, workload: &Workload) {
     }
 }
 
-/// The broker that a restart would make of the disk as it is.
-fn shadow(shared: &Shared, workload: &Workload) -> Result<Shared, String> {
+/// The broker that a restart would make of the disk as it is, after a kill or a power cut: everything is durable, so both
+/// leave the same.
+fn shadow(shared: &Shared, workload: &Workload, random: &Random) -> Result<Shared, String> {
     let (state, definitions) = {
         let log = shared.log.borrow();
         (log.device.disk.state(), log.definitions.left())
     };
-    let device = Device::new(SimDisk::new(state), shared.bug);
+    let left = match random.chance(1, 2) {
+        true => state,
+        false => state.crash(&mut sim_disk::Random(random.next())),
+    };
+    let device = Device::new(SimDisk::new(left), shared.bug);
     let (store, found) =
         Store::open(device, shared.boot.get(), workload.file_blocks, definitions, shared.bug)?;
     // Nothing of what follows is random, and nothing of it belongs into the trace of the run.

@@ -26,7 +26,7 @@ impl Simulation {
         let rarity = RARITY * (1 + usize::try_from(compared).unwrap_or(usize::MAX));
         if *is_compared && is_quiet(shared) && random.chance(1, rarity) {
             shared.shadows.set(compared + 1);
-            check_shadow(shared, &self.workload);
+            check_shadow(shared, &self.workload, random);
         }
     }
 }

@@ -22,7 +22,7 @@ pub(super) fn read_counts(bug: Option<Bug>, payload: &[u8]) -> Result<Cow<'_, [u
 
 /// A record of a stream, as a restart reads it.
 pub(super) fn read_stream(bug: Option<Bug>, payload: &[u8]) -> Result<Cow<'_, [u8]>, RecordError> {
-    if !matches!(bug, Some(Bug::FloorOneTooLow | Bug::DeliveriesForgotten)) {
+    if !matches!(bug, Some(Bug::FloorOneTooLow | Bug::DeliveryUncounted)) {
         return Ok(Cow::Borrowed(payload));
     }
     let StreamRecord::Consumer(queue, mut state) = StreamRecord::decode(payload)? else {
@@ -31,7 +31,7 @@ pub(super) fn read_stream(bug: Option<Bug>, payload: &[u8]) -> Result<Cow<'_, [u
     if bug == Some(Bug::FloorOneTooLow) {
         state.floor.stream = state.floor.stream.saturating_sub(1);
     } else {
-        state.pending.iter_mut().for_each(|(.., deliveries)| *deliveries = 1);
+        state.pending.iter_mut().for_each(|(.., deliveries)| *deliveries = deliveries.saturating_sub(1));
     }
     Ok(Cow::Owned(StreamRecord::Consumer(queue, state).record().payload))
 }
