@@ -5,9 +5,11 @@ mod index;
 mod sequences;
 mod subjects;
 mod subject_map;
+mod digest;
 mod filter;
 mod subject;
 
+pub use digest::SubjectDigest;
 pub use filter::{Filter, StreamPurge};
 pub use index::Index;
 pub use subject::{is_literal, is_subset, is_valid};

@@ -258,7 +258,7 @@ fn cut(places: &[(DuePlace, usize)], page_bytes: usize) -> Vec<Vec<DuePlace>> {
 fn draft(pages: &mut Pages, places: &[DuePlace], is_durable: bool, is_copy: bool) -> PageDraft {
     let id = pages.begin_delayed(is_durable, places.to_vec());
     let dues = places.iter().map(|(due, _)| *due).collect();
-    PageDraft { id, priority: 0, is_durable, is_copy, entries: Vec::new(), dues }
+    PageDraft { id, priority: 0, is_durable, is_copy, entries: Vec::new(), dues, is_of_stream: false }
 }
 
 fn let_failed_go(pages: &mut Pages, entry: &mut Entry) {

@@ -3,6 +3,7 @@
 use crate::confirm::Lsn;
 use crate::delivery::{AnnotatedMessage, DeliveryCount};
 use crate::entries::{Entry, GonePage, PageId, PagePlace, PageSource, Ranges};
+use crate::index::SubjectDigest;
 use crate::time::Time;
 
 /// A request of a queue to the pager.
@@ -29,6 +30,8 @@ pub struct PageDraft {
     pub(crate) entries: Vec<Entry>,
     /// The due time of each entry, if they are delayed; otherwise empty.
     pub(crate) dues: Vec<Time>,
+    /// The queue is a stream, whose readers may want certain subjects alone.
+    pub(crate) is_of_stream: bool,
 }
 
 impl PageDraft {
@@ -61,6 +64,13 @@ impl PageDraft {
     pub fn times(&self) -> (Time, Time) {
         let times = || self.entries.iter().map(|entry| entry.envelope.since);
         (times().min().unwrap_or(Time(0)), times().max().unwrap_or(Time(0)))
+    }
+
+    /// The digest of the subjects, for a page of a stream.
+    #[must_use]
+    pub fn subjects(&self) -> Option<SubjectDigest> {
+        let subjects = self.entries.iter().map(|entry| entry.envelope.address.subject.as_bytes());
+        self.is_of_stream.then(|| SubjectDigest::of(subjects))
     }
 
     /// About how many bytes of memory it takes.

@@ -84,7 +84,15 @@ impl Queue {
         let priority = page.priority;
         self.copying += 1;
         self.features.add(QueueFeatures::PAGES);
-        Some(PageDraft { id, priority, is_durable: true, is_copy: true, entries, dues: Vec::new() })
+        Some(PageDraft {
+            id,
+            priority,
+            is_durable: true,
+            is_copy: true,
+            entries,
+            dues: Vec::new(),
+            is_of_stream: false,
+        })
     }
 
     /// Notes that a page could not be read and moved; it stays in the journal.

@@ -294,6 +294,8 @@ impl Queue {
         }
         let Spill { bytes, mut drafts, .. } = spill;
         drafts.append(&mut self.spill_delayed(end, bytes_max.saturating_sub(bytes)));
+        let is_stream = self.is_stream();
+        drafts.iter_mut().for_each(|draft| draft.is_of_stream = is_stream);
         self.copying += drafts.len();
         self.renew_features();
         drafts
@@ -434,7 +436,15 @@ impl Cutter<'_> {
         self.pages.set_apart(id, entries.iter().map(|entry| entry.envelope.lsn));
         let part = part_of(id, &entries, None);
         let priority = self.priority;
-        self.drafts.push(PageDraft { id, priority, is_durable, is_copy: false, entries, dues: Vec::new() });
+        self.drafts.push(PageDraft {
+            id,
+            priority,
+            is_durable,
+            is_copy: false,
+            entries,
+            dues: Vec::new(),
+            is_of_stream: false,
+        });
         part
     }
 }
@@ -496,6 +506,7 @@ impl Spill<'_> {
                 is_copy: true,
                 entries: Vec::new(),
                 dues: Vec::new(),
+                is_of_stream: false,
             });
             self.open = Some(0);
         }

@@ -55,6 +55,7 @@ impl Queue {
         });
         let moved = drafts.iter().map(|draft| draft.entries.len()).sum::<usize>() + dropped.len();
         gauge.sub(moved * Entry::CHARGE);
+        drafts.iter_mut().for_each(|draft| draft.is_of_stream = true);
         drafts
     }
 

@@ -15,7 +15,7 @@ use imori_core::world::World;
 use imori_store::disk::is_out_of_resources;
 use imori_store::limits::SEGMENT_PAGES_MAX;
 use imori_store::segment::{
-    Durability, NewPage, Page, PageDamage, PageEntry, PageError, PageFacts, PageRef, PageTimes,
+    Durability, NewPage, Page, PageDamage, PageEntry, PageError, PageFacts, PageRef, PageTimes, SubjectDigest,
 };
 use tracing::{debug, warn};
 
@@ -257,7 +257,11 @@ fn new_page(owner: u64, draft: &PageDraft) -> NewPage {
     let (first, last) = draft.times();
     // A time of the core is in microseconds.
     let times = PageTimes { first: first.0 / 1000, last: last.0 / 1000 };
-    NewPage { owner, level: draft.priority(), times, entries: entries.collect() }
+    let subjects = draft.subjects().map_or(SubjectDigest::NONE, |digest| SubjectDigest {
+        kind: imori_core::index::SubjectDigest::KIND,
+        bytes: digest.bytes(),
+    });
+    NewPage { owner, level: draft.priority(), times, subjects, entries: entries.collect() }
 }
 
 /// Discards pages.

@@ -10,7 +10,7 @@ use bytes::Bytes;
 
 use super::file::Durability;
 use super::page::{NewPage, PageEntry};
-use super::row::{PageFacts, PageRef, PageTimes};
+use super::row::{PageFacts, PageRef, PageTimes, SubjectDigest};
 use super::segments::Segments;
 use super::settings::SegmentSettings;
 use crate::disk::crash_runs::{CRASHES, STORE, assert_all_caught, plan_fault, run_all, seal, seeds, tell};
@@ -58,7 +58,13 @@ impl Ledger {
             let expected = known(&facts.page).expect("there is no phantom");
             check_page(&segments, facts, expected)?;
         }
-        let page = NewPage { owner: 1, level: 1, times: PageTimes::default(), entries: vec![entry(1, 10)] };
+        let page = NewPage {
+            owner: 1,
+            level: 1,
+            times: PageTimes::default(),
+            subjects: SubjectDigest::NONE,
+            entries: vec![entry(1, 10)],
+        };
         let written = segments.write(&[page], Durability::Durable).map_err(|error| error.to_string())?;
         let is_known = |number: u32| {
             number < self.manifest.next_segment || facts.iter().any(|facts| facts.page.segment() == number)
@@ -84,8 +90,8 @@ fn check_page(segments: &Segments<SimDisk>, facts: &PageFacts, expected: &NewPag
     let (first, last, _) = of(|entry| entry.lsn.0);
     let (first_sequence, last_sequence, _) = of(|entry| entry.sequence);
     let (_, _, bytes) = of(|entry| entry.payload.len() as u64);
-    let are_facts = (facts.owner, facts.level, facts.times)
-        == (expected.owner, expected.level, expected.times)
+    let are_facts = (facts.owner, facts.level, facts.times, facts.subjects)
+        == (expected.owner, expected.level, expected.times, expected.subjects)
         && (Some(facts.first.0), Some(facts.last.0)) == (first, last)
         && (Some(facts.first_sequence), Some(facts.last_sequence)) == (first_sequence, last_sequence)
         && (facts.count as usize, u64::from(facts.bytes)) == (expected.entries.len(), bytes);
@@ -212,7 +218,9 @@ impl Run {
         });
         let entries = entries.collect();
         let times = PageTimes { first: self.random.next() >> 24, last: self.random.next() };
-        NewPage { owner: self.random.next(), level: self.random.below(10) as u8, times, entries }
+        let bytes = [self.random.next() as u8; SubjectDigest::BYTES];
+        let subjects = SubjectDigest { kind: self.random.below(3) as u8, bytes };
+        NewPage { owner: self.random.next(), level: self.random.below(10) as u8, times, subjects, entries }
     }
 
     fn discard(&mut self, disk: &SimDisk, segments: &Segments<SimDisk>) -> Result<(), String> {

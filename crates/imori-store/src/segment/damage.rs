@@ -11,7 +11,7 @@ use super::open_error::SegmentOpenError;
 use super::page::{self, NewPage, PageEntry};
 use super::reader::PageError;
 use super::report::SegmentReport;
-use super::row::{PageFacts, PageRef, PageTimes, ROW_BYTES, Row};
+use super::row::{PageFacts, PageRef, PageTimes, ROW_BYTES, Row, SubjectDigest};
 use super::segments::Segments;
 use super::settings::SegmentSettings;
 use super::verify::verify;
@@ -42,6 +42,7 @@ fn sample(page_count: u64, entry_count: u64, len: usize, fault: Option<Fault>) -
         let lsns = page * entry_count..(page + 1) * entry_count;
         let entries = lsns.map(|lsn| entry(1 + lsn * 3, (lsn as usize * 37) % len)).collect();
         NewPage {
+            subjects: SubjectDigest::NONE,
             owner: page,
             level: 4,
             times: PageTimes { first: 1_000 + page, last: 2_000 + page },

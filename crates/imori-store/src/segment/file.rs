@@ -9,7 +9,7 @@ use crate::planted::Fault;
 
 use super::header::{HEADER_BYTES, SegmentHeader};
 use super::page::{self, NewPage};
-use super::row::{PageFacts, PageRef, ROW_BYTES, Row, RowPlacement, SubjectDigest};
+use super::row::{PageFacts, PageRef, ROW_BYTES, Row, RowPlacement};
 use super::settings::SegmentSettings;
 
 /// Whether a segment has to survive a power cut.
@@ -261,7 +261,7 @@ fn facts(page: &NewPage, place: PageRef) -> PageFacts {
         first: lsns().min().unwrap_or(Lsn(0)),
         last: lsns().max().unwrap_or(Lsn(0)),
         times: page.times,
-        subjects: SubjectDigest::NONE,
+        subjects: page.subjects,
     }
 }
 

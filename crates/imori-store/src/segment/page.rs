@@ -14,7 +14,7 @@ use crate::lsn::{self, Lsn, LsnRange};
 use crate::planted::Fault;
 use crate::seal::Seal;
 
-use super::row::{PageRef, PageTimes, ROW_BYTES, Row, RowPlacement};
+use super::row::{PageRef, PageTimes, ROW_BYTES, Row, RowPlacement, SubjectDigest};
 
 const HEAD_BYTES: usize = 28;
 const SUM_AT: usize = HEAD_BYTES - 4;
@@ -40,6 +40,8 @@ pub struct NewPage {
     pub level: u8,
     /// The lowest and the highest time of the entries.
     pub times: PageTimes,
+    /// A digest of the subjects.
+    pub subjects: SubjectDigest,
     /// The entries, at least one.
     pub entries: Vec<PageEntry>,
 }

@@ -58,6 +58,7 @@ fn page(owner: u64, first: u64, count: u64) -> NewPage {
         owner,
         level: 4,
         times: PageTimes::default(),
+        subjects: SubjectDigest::NONE,
         entries: (first..first + count).map(entry).collect(),
     }
 }

@@ -7,7 +7,7 @@ use imori_store::lsn::Lsn;
 use imori_store::manifest::Manifest;
 use imori_store::seal::StoreId;
 use imori_store::segment::{
-    Durability, NewPage, PageEntry, PageTimes, SegmentSettings, Segments, entry_bytes,
+    Durability, NewPage, PageEntry, PageTimes, SegmentSettings, Segments, SubjectDigest, entry_bytes,
 };
 use imori_store::settings::OnDamage;
 
@@ -25,6 +25,7 @@ fn page(owner: u64, first: u64) -> NewPage {
         owner,
         level: 4,
         times: PageTimes::default(),
+        subjects: SubjectDigest::NONE,
         entries: (first..first + count).map(entry).collect(),
     }
 }

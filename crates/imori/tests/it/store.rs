@@ -17,7 +17,9 @@ use imori_store::journal::{Committer, Listener, NewRecord};
 use imori_store::lsn::Lsn;
 use imori_store::manifest::{Manifest, ManifestEntry, ManifestLog, ManifestMark, ManifestSettings};
 use imori_store::records::RecordType;
-use imori_store::segment::{Durability, NewPage, PageEntry, PageTimes, SegmentSettings, Segments};
+use imori_store::segment::{
+    Durability, NewPage, PageEntry, PageTimes, SegmentSettings, Segments, SubjectDigest,
+};
 use imori_store::settings::{OnDamage, Settings};
 
 use crate::binary::{Run, run};
@@ -81,6 +83,7 @@ fn store_with(name: &str, manifest: Option<&Manifest>) -> PathBuf {
         owner,
         level: 4,
         times: PageTimes::default(),
+        subjects: SubjectDigest::NONE,
         entries: (1..=5).map(entry).collect(),
     };
     segments.write(&[page(3), page(8)], Durability::Durable).unwrap();

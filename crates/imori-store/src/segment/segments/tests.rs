@@ -8,7 +8,7 @@ use crate::limits::{
 };
 use crate::segment::crash::{entry, settings};
 use crate::segment::page::PageEntry;
-use crate::segment::{AbsentSegment, PageError, PageTimes, ROW_BYTES, verify};
+use crate::segment::{AbsentSegment, PageError, PageTimes, ROW_BYTES, SubjectDigest, verify};
 use crate::settings::OnDamage;
 
 fn opened(disk: &SimDisk) -> Segments<SimDisk> {
@@ -17,7 +17,7 @@ fn opened(disk: &SimDisk) -> Segments<SimDisk> {
 
 fn page(first: u64, count: u64) -> NewPage {
     let entries = (first..first + count).map(|lsn| entry(lsn, 100)).collect();
-    NewPage { owner: first, level: 4, times: PageTimes::default(), entries }
+    NewPage { owner: first, level: 4, times: PageTimes::default(), subjects: SubjectDigest::NONE, entries }
 }
 
 fn lsns(entries: &[PageEntry]) -> Vec<u64> {
