@@ -479,4 +479,10 @@ impl Bug {
         (Bug::FloorOneTooLow, &[Property::Replica]),
         (Bug::DeliveryUncounted, &[Property::Replica]),
     ];
+
+    /// The properties of which at least one has to catch it.
+    #[must_use]
+    pub fn properties(self) -> &'static [Property] {
+        Bug::ALL.iter().find(|(bug, _)| *bug == self).map_or(&[], |(_, properties)| properties)
+    }
 }

@@ -2,6 +2,8 @@
 
 use super::simulation::{Shadows, Simulation};
 use crate::check::{check_shadow, is_quiet};
+use crate::planted::Bug;
+use crate::property::Property;
 use crate::random::Random;
 
 /// One in this many of the first quiet moments is compared. Each comparison makes further ones rarer, because long runs
@@ -10,10 +12,11 @@ const RARITY: usize = 3;
 
 impl Shadows {
     /// The choices for a seed: half of the runs are compared. The others prove that clients notice, too, what a restart
-    /// does wrong.
-    pub(crate) fn new(seed: u64) -> Shadows {
+    /// does wrong; so do all runs with a planted bug that another property has to catch.
+    pub(crate) fn new(seed: u64, bug: Option<Bug>) -> Shadows {
         let random = Random::new(seed.rotate_left(17));
-        let is_compared = random.chance(1, 2);
+        let is_for_replica = |bug: Bug| bug.properties().contains(&Property::Replica);
+        let is_compared = random.chance(1, 2) && bug.is_none_or(is_for_replica);
         Shadows { random, is_compared }
     }
 }

@@ -119,7 +119,7 @@ impl Simulation {
             may_crash,
             crashes_left,
             disk_full: DiskFull::default(),
-            shadows: Shadows::new(seed),
+            shadows: Shadows::new(seed, bug),
         }
     }
 
