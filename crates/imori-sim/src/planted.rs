@@ -200,6 +200,12 @@ pub enum Bug {
     PurgeUnrecorded,
     /// The record of a purge names more than the purged messages.
     PurgeTooWide,
+    /// A start leaves out the records of purges.
+    PurgeUnread,
+    /// The record of a message is written twice.
+    MessageRecordedTwice,
+    /// A message of a stream is recorded with the number of the message before it.
+    StreamNumberAgain,
     /// Unbinding and exchange deletion are not recorded.
     UnbindUnrecorded,
     /// A queue with a single active consumer delivers to all its consumers.
@@ -320,7 +326,7 @@ pub enum Bug {
 
 impl Bug {
     /// Every planted bug, with the properties of which at least one has to catch it.
-    pub const ALL: [(Bug, &'static [Property]); 154] = [
+    pub const ALL: [(Bug, &'static [Property]); 157] = [
         (Bug::StaleTable, &[Property::Visibility, Property::Loss]),
         (Bug::LostWake, &[Property::Starvation]),
         (Bug::TwoWriters, &[Property::WireOrder, Property::Framing]),
@@ -417,6 +423,9 @@ impl Bug {
         (Bug::LoginMisdirected, &[Property::Login, Property::Starvation]),
         (Bug::PurgeUnrecorded, &[Property::Purge]),
         (Bug::PurgeTooWide, &[Property::Durability, Property::Loss]),
+        (Bug::PurgeUnread, &[Property::Purge, Property::Replica]),
+        (Bug::MessageRecordedTwice, &[Property::Durability, Property::Duplication]),
+        (Bug::StreamNumberAgain, &[Property::Durability, Property::Sequence, Property::Recovery]),
         (Bug::UnbindUnrecorded, &[Property::Visibility, Property::Durability]),
         (Bug::TwoActiveConsumers, &[Property::SingleActive]),
         (Bug::InternalCreditUncharged, &[Property::Credit]),

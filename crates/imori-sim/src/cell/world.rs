@@ -371,6 +371,13 @@ impl World for CellWorld<'_> {
             return Appended { first: Lsn::NONE, through: Lsn::NONE };
         }
         let appended = self.hand_over(&records, false);
+        if self.shared.has(Bug::MessageRecordedTwice) {
+            let messages = records.iter().filter(|record| record.kind == RecordKind::Message);
+            let again: Vec<NewRecord> = messages.cloned().collect();
+            if !again.is_empty() {
+                self.hand_over(&again, false);
+            }
+        }
         self.note_delayed(&records, appended);
         appended
     }

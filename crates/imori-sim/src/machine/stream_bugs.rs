@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
+use imori_core::id::DurableQueueId;
 use imori_core::message::AddressView;
 use imori_core::record::{
     InStreams, MessageRecord, NewRecord, RecordError, RecordKind, StreamRecord, encode_for_streams,
@@ -26,6 +27,7 @@ fn written(bug: Bug, record: NewRecord) -> Option<NewRecord> {
             Bug::StreamDropsMiscounted => {
                 dropping(&record.payload, |dropped| dropped.extend(dropped.last().map(|last| last + 1)))
             }
+            Bug::StreamNumberAgain => numbered_again(&record.payload),
             _ => return Some(record),
         };
         return Some(NewRecord { payload: payload.expect("the core wrote it"), ..record });
@@ -72,12 +74,30 @@ fn dropping(payload: &[u8], change: impl Fn(&mut Vec<u64>)) -> Result<Vec<u8>, R
     });
     let streams: Vec<_> = streams.collect();
     let removals: Vec<_> = streams.iter().map(|(stream, removals)| (*stream, removals)).collect();
-    let in_streams =
-        InStreams { sequences: &record.sequences, removals: &removals, schedule: record.schedule.as_deref() };
+    Ok(encoded(&record, &record.sequences, &removals))
+}
+
+/// The record of a message with the numbers before its own.
+fn numbered_again(payload: &[u8]) -> Result<Vec<u8>, RecordError> {
+    let record = MessageRecord::decode(payload)?;
+    if record.sequences.is_empty() || !record.dropped.is_empty() {
+        return Ok(payload.to_vec());
+    }
+    let before = |(stream, sequence): &(DurableQueueId, u64)| (*stream, sequence.saturating_sub(1).max(1));
+    let sequences: Vec<_> = record.sequences.iter().map(before).collect();
+    Ok(encoded(&record, &sequences, &[]))
+}
+
+fn encoded(
+    record: &MessageRecord<'_>,
+    sequences: &[(DurableQueueId, u64)],
+    removals: &[(DurableQueueId, &Removals)],
+) -> Vec<u8> {
+    let in_streams = InStreams { sequences, removals, schedule: record.schedule.as_deref() };
     let address = Arc::new(record.address.clone());
     let (view, address) = (record.view(), AddressView::new(&address));
     let queues = (record.queues.as_slice(), in_streams);
-    Ok(encode_for_streams(&view, &address, record.deaths.as_deref(), queues, record.time))
+    encode_for_streams(&view, &address, record.deaths.as_deref(), queues, record.time)
 }
 
 /// The record of a message, as a start under a planted bug reads it.

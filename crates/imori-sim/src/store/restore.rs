@@ -92,7 +92,9 @@ pub(crate) fn restore(shared: &mut Shared, found: OpenedStore) -> Result<Vec<Awa
     if !shared.has(Bug::SettlesForgotten) {
         of(RecordType::Settle).try_for_each(|(_, payload)| restore.settle(payload))?;
     }
-    of(RecordType::Purge).try_for_each(|(_, payload)| restore.purge(payload))?;
+    if !shared.has(Bug::PurgeUnread) {
+        of(RecordType::Purge).try_for_each(|(_, payload)| restore.purge(payload))?;
+    }
     of(RecordType::Stream)
         .filter(|(_, payload)| !is_unread(shared.bug, payload))
         .try_for_each(|(lsn, payload)| restore.stream(lsn, &read_stream(shared.bug, payload)?))?;
