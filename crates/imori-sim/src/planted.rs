@@ -467,7 +467,7 @@ impl Bug {
         (Bug::StreamRemovalUnread, &[Property::Purge, Property::Retention, Property::Durability]),
         (Bug::StreamPurgeCut, &[Property::Purge, Property::Retention, Property::Durability]),
         (Bug::StreamDropsUnrecorded, &[Property::Retention, Property::Durability]),
-        (Bug::StreamDropsUnread, &[Property::Retention, Property::Durability]),
+        (Bug::StreamDropsUnread, &[Property::Retention, Property::Durability, Property::Replica]),
         (Bug::StreamDropsMiscounted, &[Property::Retention, Property::Durability]),
         (Bug::StreamAckUnrecorded, &[Property::Durability, Property::Duplication]),
         (Bug::StreamAckUnread, &[Property::Duplication]),

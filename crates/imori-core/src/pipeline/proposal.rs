@@ -14,9 +14,9 @@ pub(crate) struct Proposal {
     records: Vec<NewRecord>,
 }
 
-/// The place of a record in its proposal; none for what is not recorded.
+/// The index of a record in its proposal; none for what is not recorded.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Place(Option<usize>);
+pub(crate) struct RecordIndex(Option<usize>);
 
 /// The numbers of the records of a proposal.
 #[derive(Debug, Clone, Copy)]
@@ -29,13 +29,13 @@ impl Proposal {
     }
 
     /// Adds a record, if there is one.
-    pub(crate) fn add(&mut self, record: Option<NewRecord>) -> Place {
-        let place = self.records.len();
+    pub(crate) fn add(&mut self, record: Option<NewRecord>) -> RecordIndex {
+        let index = self.records.len();
         self.records.extend(record);
-        Place((self.records.len() > place).then_some(place))
+        RecordIndex((self.records.len() > index).then_some(index))
     }
 
-    /// Adds records whose places nobody asks for.
+    /// Adds records whose numbers nobody asks for.
     pub(crate) fn extend(&mut self, records: impl IntoIterator<Item = NewRecord>) {
         self.records.extend(records);
     }
@@ -73,9 +73,9 @@ impl Recorded {
         self.0.map_or(Lsn::NONE, |appended| appended.through)
     }
 
-    /// The number of the record at this place; [`Lsn::NONE`] if there is none.
-    pub(crate) fn at(self, place: Place) -> Lsn {
-        place.0.map_or(Lsn::NONE, |place| self.first().plus(place))
+    /// The number of the record with this index; [`Lsn::NONE`] if there is none.
+    pub(crate) fn at(self, index: RecordIndex) -> Lsn {
+        index.0.map_or(Lsn::NONE, |index| self.first().plus(index))
     }
 }
 

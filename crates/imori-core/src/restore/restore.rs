@@ -298,7 +298,7 @@ impl Restore {
     /// # Errors
     /// [`RecordError`].
     pub fn purge(&mut self, payload: &[u8]) -> Result<(), RecordError> {
-        self.settled.purge(decode_purge(payload)?);
+        self.settled.purge(&decode_purge(payload)?);
         Ok(())
     }
 

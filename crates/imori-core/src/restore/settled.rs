@@ -22,7 +22,7 @@ impl Settled {
         self.records.insert(record_ref);
     }
 
-    pub(super) fn purge(&mut self, purged: Vec<PurgedRecords>) {
+    pub(super) fn purge(&mut self, purged: &[PurgedRecords]) {
         let Some(first) = purged.first() else { return };
         let known = self.purged.entry(first.queue).or_default();
         let ranges = purged.iter().map(|purged| (purged.first.0, purged.last.0));
