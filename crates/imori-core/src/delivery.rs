@@ -120,6 +120,17 @@ pub struct QueuePosition {
     pub sequence: u64,
 }
 
+/// Messages of a queue that were purged, as a range of their records. The range may contain records of other queues.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PurgedRecords {
+    /// The queue.
+    pub queue: DurableQueueId,
+    /// The lowest record.
+    pub first: Lsn,
+    /// The highest record.
+    pub last: Lsn,
+}
+
 /// A message in a durable queue, identified by the record that put it there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RecordRef {

@@ -4,13 +4,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::queue::Queue;
-use crate::delivery::{AnnotatedMessage, DeliveryCount, Outcome, RecordRef};
+use crate::delivery::{AnnotatedMessage, DeliveryCount, Outcome, PurgedRecords, RecordRef};
 use crate::entries::{Entry, Page};
 use crate::features::QueueFeatures;
 use crate::id::{DurableQueueId, Reader};
 use crate::message::{DeathReason, Deaths, Message};
 use crate::name::Name;
-use crate::record::PurgedRecords;
 use crate::room::Allowance;
 use crate::time::Time;
 

@@ -7,9 +7,9 @@
 use super::leave::Effects;
 use super::queue::Queue;
 use crate::confirm::Lsn;
+use crate::delivery::PurgedRecords;
 use crate::entries::{PagePart, Part, Ranges, Ready};
 use crate::index::{Filter, StreamPurge};
-use crate::record::PurgedRecords;
 use crate::time::Time;
 
 impl Queue {

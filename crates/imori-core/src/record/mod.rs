@@ -27,7 +27,7 @@ pub use fields::RecordError;
 pub use message::{InStreams, MessageRecord, encode_for_streams, encode_message, message_bytes_max};
 pub use page::{PageEntry, decode_journal_entry, decode_page_entry, encode_page};
 pub(crate) use page::{StreamEntry, decode_delayed_entry, decode_stream_entry};
-pub use purge::{PurgedRecords, decode_purge, purge_records};
+pub use purge::{decode_purge, purge_records};
 pub use ranges::ranges_of;
 pub use settle::{
     count_records, counts_bytes_max, decode_counts, decode_settle, encode_counts, encode_settle,

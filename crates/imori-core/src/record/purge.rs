@@ -7,21 +7,11 @@ use super::fields::{Fields, RecordError};
 use super::ranges::{push_ranges, ranges};
 use super::{NewRecord, RecordKind};
 use crate::confirm::Lsn;
+use crate::delivery::PurgedRecords;
 use crate::id::DurableQueueId;
 use crate::limits::RECORD_ENTRIES_MAX;
 
 const VERSION: u8 = 2;
-
-/// Messages that a queue had, and that were purged.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct PurgedRecords {
-    /// The queue.
-    pub queue: DurableQueueId,
-    /// The lowest record.
-    pub first: Lsn,
-    /// The highest record.
-    pub last: Lsn,
-}
 
 /// Creates the records of a purge, as many as needed. The ranges of a queue rise and do not touch.
 #[must_use]

@@ -5,10 +5,9 @@ use std::collections::BTreeMap;
 use foldhash::fast::FixedState;
 use hashbrown::HashSet;
 
-use crate::delivery::RecordRef;
+use crate::delivery::{PurgedRecords, RecordRef};
 use crate::entries::{PageFacts, Ranges};
 use crate::id::DurableQueueId;
-use crate::record::PurgedRecords;
 
 /// The messages that were settled one by one, and ranges of those that were purged.
 #[derive(Debug, Default)]

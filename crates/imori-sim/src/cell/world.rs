@@ -8,6 +8,7 @@ use std::time::Duration;
 use corosensei::Yielder;
 use imori_core::broker::stream_progressed;
 use imori_core::confirm::{Confirm, Level, Lsn, Progress};
+use imori_core::delivery::PurgedRecords;
 use imori_core::id::{ConnectionId, QueueId};
 use imori_core::login::{Login, Verification};
 use imori_core::memory::Gauge;
@@ -16,8 +17,7 @@ use imori_core::outbound::Outbound;
 use imori_core::paging::PageWork;
 use imori_core::queue::Queue;
 use imori_core::record::{
-    Appended, Definition, MessageRecord, NewRecord, PurgedRecords, RecordKind, decode_purge, decode_settle,
-    purge_records,
+    Appended, Definition, MessageRecord, NewRecord, RecordKind, decode_purge, decode_settle, purge_records,
 };
 use imori_core::route::{Router, Table};
 use imori_core::stream::{LateAnswer, StreamForms};

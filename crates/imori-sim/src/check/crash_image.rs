@@ -4,12 +4,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use imori_core::confirm::Lsn;
-use imori_core::delivery::{DedupEntry, RecordRef};
+use imori_core::delivery::{DedupEntry, PurgedRecords, RecordRef};
 use imori_core::entries::PagePlace;
 use imori_core::id::DurableQueueId;
 use imori_core::record::{
-    Definition, MessageRecord, PurgedRecords, Table, decode_counts, decode_dedup_entries, decode_purge,
-    decode_settle,
+    Definition, MessageRecord, Table, decode_counts, decode_dedup_entries, decode_purge, decode_settle,
 };
 use imori_store::disk::sim_disk::{self, SimDisk, State};
 use imori_store::manifest;
