@@ -11,10 +11,9 @@ use crate::delivery::{AnnotatedMessage, Outcome, QueuePosition};
 use crate::error::BrokerError;
 use crate::id::{ConnectionId, QueueId, Reader};
 use crate::message::AddressView;
-use crate::name::Name;
 use crate::outbound::{SharedHeaders, Wake};
 use crate::pipeline::{
-    Batch, LockedPlan, LockedQueues, Move, Proposal, PublishReport, Recorded, Reports, check_bytes,
+    Batch, LockedPlan, LockedQueues, Move, Proposal, PublishReport, Recorded, Reports, admit, check_bytes,
     group_bytes, is_scarce, live_receivers, publish_dead_letters, record_counts, record_effects, reply,
     send_live,
 };
@@ -62,7 +61,7 @@ pub fn commit<W: World>(world: &W, actor: &Actor<'_>, steps: &[Step]) -> Result<
         let mut records = keep_all(&mut queues, &publishes, &mut plans, now);
         let moved = moves.values().filter_map(|moved| moved.record.as_ref());
         let admitted = refuse_large(world, &mut queues, records.iter().flatten().chain(moved), &settles)
-            .and_then(|()| admit(world, &publishes, &records));
+            .and_then(|()| admit_messages(world, &publishes, &records));
         if admitted.is_err() {
             queues.iter_mut().for_each(|(_, queue)| queue.give_up_sequences());
         }
@@ -191,15 +190,14 @@ fn refuse_large<'r, W: World>(
 }
 
 /// Refuses a transaction if the journal takes none of its messages now.
-fn admit<W: World>(
+fn admit_messages<W: World>(
     world: &W,
     publishes: &[Publish<'_>],
     records: &[Option<NewRecord>],
 ) -> Result<(), BrokerError> {
     let kept = publishes.iter().zip(records).find(|(_, record)| record.is_some());
     let Some((publish, _)) = kept else { return Ok(()) };
-    let unavailable = |cause| BrokerError::Unavailable { name: Name::new(publish.subject), cause };
-    world.admits(Purpose::Publish).map_err(unavailable)
+    admit(world, Purpose::Publish, publish.subject)
 }
 
 /// Delivers a message of a transaction to its inbox or live receivers.

@@ -5,6 +5,7 @@ use super::streams::delete_idle_consumers;
 use crate::definitions::delete_idle;
 use crate::delivery::Outcome;
 use crate::id::QueueId;
+use crate::pipeline::record_one;
 use crate::restore::Awakening;
 use crate::world::World;
 
@@ -31,7 +32,7 @@ pub fn queue_restored<W: World>(world: &W, awakening: &Awakening) {
             queue.settle(*sequence, Outcome::Release { failed: false }, now, effects);
         }
         if queue.is_stream() {
-            queue.record_restored_stream(|record| world.append(vec![record]).first);
+            queue.record_restored_stream(|record| record_one(world, record));
             queue.enforce(now, effects);
         }
     });

@@ -17,8 +17,8 @@ use crate::message::{Address, AddressView, Deaths, Message, Publication, meant_a
 use crate::name::Name;
 use crate::outbound::SharedHeaders;
 use crate::pipeline::{
-    Batch, LockedQueues, Proposal, PublishReport, Reports, authorize_publish, is_inbox, live_receivers,
-    message_record, record_counts, record_effects, resolve_own, send_live,
+    Batch, LockedQueues, Proposal, PublishReport, Reports, admit, authorize_publish, is_inbox,
+    live_receivers, message_record, record_counts, record_effects, resolve_own, send_live,
 };
 use crate::queue::{Arrival, Effects};
 use crate::record::{settle_records, settles_bytes_max};
@@ -101,8 +101,7 @@ impl Relocation<'_> {
         let bytes = publication.view().body.len() as u64;
         let is_persistent = publication.view().properties.is_persistent;
         if is_persistent {
-            let name = || self.route.address.subject.clone();
-            world.admits(Purpose::Store).map_err(|cause| BrokerError::Unavailable { name: name(), cause })?;
+            admit(world, Purpose::Store, self.route.address.subject.as_bytes())?;
         }
         let mut effects = Effects::default();
         world

@@ -10,7 +10,7 @@ use crate::index::{Filter, StreamPurge};
 use crate::limits::RECORD_SLACK_BYTES;
 use crate::message::TOPIC_EXCHANGE;
 use crate::name::Name;
-use crate::pipeline::{Readers, append_archived, record_one};
+use crate::pipeline::{Readers, admit, append_archived, record_one};
 use crate::queue::{Effects, Peek, Queue, QueueSettings};
 use crate::record::ConsumerState;
 use crate::room::Purpose;
@@ -104,8 +104,7 @@ pub fn restore_messages<W: World>(
             return Err(BrokerError::NoQueue(Name::new(name)));
         }
         if queue.level() > Level::Memory {
-            let unavailable = |cause| BrokerError::Unavailable { name: Name::new(name), cause };
-            world.admits(Purpose::Store).map_err(unavailable)?;
+            admit(world, Purpose::Store, name)?;
         }
         let mut taken = 0;
         for message in messages {

@@ -1,6 +1,6 @@
 //! Binds queues and exchanges to exchanges, and removes their bindings.
 
-use super::declare::{admit, define};
+use super::declare::define;
 use super::delete_exchange::record_auto_deleted;
 use crate::authorize::{Action, Actor, Object};
 use crate::confirm::{Confirm, Level};
@@ -8,9 +8,10 @@ use crate::error::BrokerError;
 use crate::id::QueueId;
 use crate::message::TOPIC_EXCHANGE;
 use crate::name::Name;
-use crate::pipeline::is_topic;
+use crate::pipeline::{admit, is_topic};
 use crate::queue::Queue;
 use crate::record::{BindingDefinition, BindingTarget, Definition};
+use crate::room::Purpose;
 use crate::route::pattern::is_private;
 use crate::route::{Arguments, BindingKey, Target};
 use crate::topology::Topology;
@@ -94,7 +95,7 @@ fn bind<W: World>(
         check_private(world, topology, actor, exchange, key)?;
         let definition = definition(world, topology, actor, exchange, key, arguments, target);
         if definition.is_some()
-            && let Err(full) = admit(world, &Name::new(exchange))
+            && let Err(full) = admit(world, Purpose::Declare, exchange)
             && !topology.table().has_binding(actor.vhost, exchange, key, arguments, target)
         {
             return Err(full);

@@ -1,6 +1,6 @@
 //! Changes the settings of a stream, which keeps its messages.
 
-use super::declare::{admit, define};
+use super::declare::define;
 use super::look_up::find_queue;
 use super::republish;
 use crate::authorize::{Action, Actor, Object};
@@ -8,8 +8,10 @@ use crate::confirm::{Confirm, Level};
 use crate::error::BrokerError;
 use crate::id::QueueId;
 use crate::name::Name;
+use crate::pipeline::admit;
 use crate::queue::{Durability, QueueSettings};
 use crate::record::Definition;
+use crate::room::Purpose;
 use crate::world::{Change, World};
 
 /// Gives a stream other settings. Messages beyond its new limits go with its next change. Returns the stream, and the
@@ -30,7 +32,7 @@ pub fn change_stream<W: World>(
     let now = world.now();
     world.with_topology(|topology| {
         let id = find_queue(world, actor, name)?;
-        admit(world, &Name::new(name))?;
+        admit(world, Purpose::Declare, name)?;
         let before = world.with_queue(id, |queue| queue.declared().clone());
         let before = before.ok_or_else(|| BrokerError::NoQueue(Name::new(name)))?;
         let settings = &republish::of_changed(world, actor, name, (&before, settings))?;

@@ -7,7 +7,7 @@ use crate::confirm::{Confirm, Level, Lsn};
 use crate::error::BrokerError;
 use crate::id::{DurableQueueId, QueueId, VhostId};
 use crate::name::Name;
-use crate::pipeline::record_one;
+use crate::pipeline::{admit, record_one};
 use crate::queue::{Durability, Queue, QueueSettings};
 use crate::quota::QuotaReached;
 use crate::record::{Definition, NewRecord, RecordKind};
@@ -88,7 +88,7 @@ fn declare_by<W: World>(
         let (name, shown) = (Name::new(name), name);
         check_quota(world, topology, actor.vhost, &name)?;
         if settings.survives() {
-            admit(world, &name)?;
+            admit(world, Purpose::Declare, name.as_bytes())?;
         }
         let gauge = world.gauge().clone();
         let mut queue = Queue::new(actor.vhost, name.clone(), settings.clone(), gauge, now);
@@ -202,7 +202,7 @@ pub fn declare_exchange<W: World>(
                 world.authorize(actor, Action::Forward, to)?;
             }
             if definition.is_some() {
-                admit(world, &Name::new(name))?;
+                admit(world, Purpose::Declare, name)?;
             }
         }
         let is_new = topology.declare_exchange(actor.vhost, name, kind, settings)?;
@@ -215,15 +215,6 @@ pub fn declare_exchange<W: World>(
             None => world.confirm_all(Level::Disk),
         })
     })
-}
-
-/// Checks that the journal takes a declaration. Deletions are exempt, because they free space.
-///
-/// # Errors
-/// [`BrokerError::Unavailable`].
-pub(super) fn admit<W: World>(world: &W, name: &Name) -> Result<(), BrokerError> {
-    let unavailable = |cause| BrokerError::Unavailable { name: name.clone(), cause };
-    world.admits(Purpose::Declare).map_err(unavailable)
 }
 
 /// Appends a definition to the journal; returns its log sequence number.

@@ -21,8 +21,8 @@ mod own;
 mod offer;
 mod live;
 mod record;
-mod proposal;
 mod plan;
+mod proposal;
 mod resolve;
 mod batch;
 mod report;
@@ -39,7 +39,7 @@ pub(crate) use outgoing::publish_outgoing;
 pub(crate) use own::append_archived;
 #[cfg(test)]
 pub(crate) use own::record_of;
-pub(crate) use proposal::{Proposal, Recorded, group_bytes, record_one};
+pub(crate) use proposal::{Proposal, Recorded, admit, group_bytes, record_one};
 pub(crate) use record::{is_scarce, message_record, record_annotations, record_counts, record_effects};
 pub use report::PublishReport;
 pub(crate) use report::Reports;

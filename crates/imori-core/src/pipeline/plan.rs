@@ -5,12 +5,12 @@
 use std::borrow::Cow;
 
 use super::batch::Batch;
+use super::proposal::admit;
 use crate::confirm::Level;
 use crate::error::BrokerError;
 use crate::id::DurableQueueId;
 use crate::limits::{RECORD_SLACK_BYTES, SUBJECT_BYTES_MAX};
 use crate::message::{Deaths, Property};
-use crate::name::Name;
 use crate::queue::{Durability, Queue};
 use crate::record::message_bytes_max;
 use crate::room::Purpose;
@@ -75,9 +75,7 @@ impl<'r> Plan<'r> {
         if durability.has_streams {
             return Ok(());
         }
-        let unavailable =
-            |cause| BrokerError::Unavailable { name: Name::new(batch.address.subject()), cause };
-        world.admits(Purpose::Publish).map_err(unavailable)
+        admit(world, Purpose::Publish, batch.address.subject())
     }
 }
 

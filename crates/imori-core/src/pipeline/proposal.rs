@@ -1,11 +1,14 @@
 //! Proposals: the records of one change, appended before the change is made.
 //!
-//! Whoever plans a change makes a proposal, which owns its records and has changed nothing. Recording it gives each
-//! record its number, with which the messages then enter their queues.
+//! A verb collects the records of a change in a proposal before it changes any queue. Appending the proposal gives each
+//! record its number; then the messages enter their queues with these numbers.
 
 use crate::confirm::Lsn;
+use crate::error::BrokerError;
 use crate::limits::RECORD_SLACK_BYTES;
+use crate::name::Name;
 use crate::record::{Appended, NewRecord};
+use crate::room::Purpose;
 use crate::world::World;
 
 /// Records that are appended together, in order.
@@ -77,6 +80,15 @@ impl Recorded {
     pub(crate) fn at(self, index: RecordIndex) -> Lsn {
         index.0.map_or(Lsn::NONE, |index| self.first().plus(index))
     }
+}
+
+/// Checks that the journal takes records of this purpose now, for the queue, exchange or subject of this name.
+///
+/// # Errors
+/// [`BrokerError::Unavailable`].
+#[inline]
+pub(crate) fn admit<W: World>(world: &W, purpose: Purpose, name: &[u8]) -> Result<(), BrokerError> {
+    world.admits(purpose).map_err(|cause| BrokerError::Unavailable { name: Name::new(name), cause })
 }
 
 /// Appends one record of what needs no plan: a definition, a state that is recorded again. Returns its number.

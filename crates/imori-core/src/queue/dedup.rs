@@ -99,13 +99,7 @@ impl Dedup {
             bytes += id.len();
             has_room && *lsn < floor
         });
-        let ids = below.filter_map(|(_, id)| self.ids.get_key_value(id));
-        let entry = |(id, (time, _, sequence)): (&Id, &(Time, Lsn, u64))| DedupEntry {
-            id: Arc::clone(id),
-            time: *time,
-            sequence: *sequence,
-        };
-        ids.map(entry).collect()
+        below.filter_map(|(_, id)| self.ids.get_key_value(id)).map(entry).collect()
     }
 
     /// Notes that this record restores these ids from now on.
@@ -116,13 +110,7 @@ impl Dedup {
     /// The ids of the window that have a record, sorted.
     pub(crate) fn recorded(&self, now: Time) -> Vec<DedupEntry> {
         let counts = |(time, lsn): (Time, Lsn)| lsn != Lsn::NONE && time.after(self.window) > now;
-        let ids = self.ids.iter().filter(|(_, (time, lsn, _))| counts((*time, *lsn)));
-        let entry = |(id, (time, _, sequence)): (&Id, &(Time, Lsn, u64))| DedupEntry {
-            id: Arc::clone(id),
-            time: *time,
-            sequence: *sequence,
-        };
-        ids.map(entry).collect()
+        self.ids.iter().filter(|(_, (time, lsn, _))| counts((*time, *lsn))).map(entry).collect()
     }
 
     /// When the last id is forgotten.
@@ -161,6 +149,10 @@ impl Drop for Dedup {
     fn drop(&mut self) {
         self.gauge.sub(self.charged);
     }
+}
+
+fn entry((id, (time, _, sequence)): (&Id, &(Time, Lsn, u64))) -> DedupEntry {
+    DedupEntry { id: Arc::clone(id), time: *time, sequence: *sequence }
 }
 
 fn charge(id: &Id) -> usize {
