@@ -33,8 +33,10 @@ pub(crate) struct FoundStream {
 /// The messages of a stream that left with the arrival of others, as the records of these tell.
 #[derive(Debug, Default)]
 pub(crate) struct GoneMessages {
-    /// Ranges of sequence numbers.
+    /// Ranges of sequence numbers, as they are found.
     pub(crate) ranges: Vec<(u64, u64)>,
+    /// These ranges as a set.
+    merged: Ranges,
     /// All messages below this one.
     pub(crate) below: u64,
     /// By subject, the messages below this one.
@@ -48,9 +50,9 @@ impl GoneMessages {
         *known = below.max(*known);
     }
 
-    /// Sorts the ranges and merges those that overlap, for the binary search of [`GoneMessages::has`].
-    fn sort(&mut self) {
-        self.ranges = Ranges::merged(std::mem::take(&mut self.ranges)).iter().collect();
+    /// Merges the ranges, once all are known.
+    fn merge(&mut self) {
+        self.merged = Ranges::merged(std::mem::take(&mut self.ranges));
     }
 
     /// Whether a message is among them.
@@ -59,9 +61,7 @@ impl GoneMessages {
         let below_of = self.below_of.get(entry.envelope.address.subject.as_bytes());
         sequence < self.below
             || below_of.is_some_and(|below| sequence < *below)
-            || self.ranges[..self.ranges.partition_point(|(first, _)| *first <= sequence)]
-                .last()
-                .is_some_and(|(_, last)| sequence <= *last)
+            || self.merged.contains(sequence)
     }
 }
 
@@ -74,7 +74,7 @@ impl Queue {
         mut found: FoundStream,
         now: Time,
     ) {
-        found.gone.sort();
+        found.gone.merge();
         for fact in &found.in_pages {
             self.index_found(fact);
         }
@@ -143,10 +143,10 @@ impl Queue {
         for (subject, below) in &gone.below_of {
             self.forget_before(*below, Some(subject));
         }
-        for (first, last) in &gone.ranges {
-            let mut next = *first;
+        for (first, last) in gone.merged.iter() {
+            let mut next = first;
             while let Some(sequence) = self.stream.as_ref().and_then(|stream| stream.index.next_from(next)) {
-                if sequence > *last {
+                if sequence > last {
                     break;
                 }
                 self.forget(sequence);
